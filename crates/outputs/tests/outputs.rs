@@ -2,13 +2,15 @@
 
 use gabion_outputs::{Destination, LineBatch, OutputError, Outputs, Piece, PieceKind, eve};
 use gabion_record::eve::{
-    AlertRecord, AlertSignature, AppProtoNames, FileChunk, FileFacts, FileKey, FileRecord,
-    FlowRecord, FlowSummary, Header, NetSink,
+    AlertRecord, AlertSignature, AppProtoNames, AppRecord, FileChunk, FileFacts, FileKey,
+    FileRecord, FlowRecord, FlowSummary, Header, NetSink, WriteObject,
 };
 use gabion_record::files::{FileOpener, OpenMode};
 use gabion_record::flow_state::{EndReason, FlowState};
-use gabion_record::{Addr, IpProto, Tree};
+use gabion_record::json::Json;
+use gabion_record::{Addr, Direction, IpProto, Tree};
 use gabion_runtime::output::Existing;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -133,6 +135,7 @@ fn file(flow: u64, number: u32) -> FileRecord<'static> {
             tx_id: 0,
             magic: None,
         },
+        forwarded_for: None,
     }
 }
 
@@ -235,6 +238,154 @@ fn workers_write_what_one_alone_writes() {
     let record = format!("filestore/07/{name}.{}.7.json", TS / 1_000_000_000);
     assert_eq!(read(one.path(), &record), read(several.path(), &record));
     assert!(read(one.path(), &record).contains("\"file_id\":7,"));
+}
+
+/// The lines of `eve.json` with these settings of the output and of the type `alert`.
+fn eve_lines(settings: &[(&str, &str)], records: impl Fn(&mut Outputs)) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Tree::default();
+    config.set("outputs.0.eve-log.enabled", "yes");
+    config.set("outputs.0.eve-log.types.0.alert.metadata", "yes");
+    config.set("outputs.0.eve-log.types.1.http.extended", "yes");
+    config.set("outputs.0.eve-log.types.2.files.force-magic", "no");
+    for (key, value) in settings {
+        config.set(&format!("outputs.0.eve-log.{key}"), value);
+    }
+    let mut outputs = open(&config, folder.path()).unwrap();
+    records(&mut outputs);
+    outputs.flush().unwrap();
+    read(folder.path(), "eve.json").lines().map(str::to_owned).collect()
+}
+
+/// The client that a proxy of these tests forwards for. Its flow is of IPv4.
+const CLIENT: std::net::IpAddr =
+    std::net::IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2));
+
+/// An alert to the client, a transaction from the client and a file to the client, of HTTP behind a proxy.
+fn forwarded(outputs: &mut Outputs) {
+    let find = |header: &str, last: bool| (header == "X-Real-IP" && last).then_some(CLIENT);
+    let mut to_client = header(7);
+    (to_client.src, to_client.dst) = (to_client.dst, to_client.src);
+    to_client.ports = to_client.ports.map(|(src, dst)| (dst, src));
+    let ends = [(to_client.src, 443), (to_client.dst, 40000)];
+    outputs.alert(&AlertRecord {
+        header: to_client,
+        direction: Some(Direction::ToClient),
+        source_target: Some((ends[0], ends[1])),
+        forwarded_for: Some(&find),
+        ..alert(7)
+    });
+    outputs.app(&AppRecord {
+        header: header(7),
+        event_type: "http",
+        type_name: "http",
+        tx_id: 0,
+        tx_id_on_top: true,
+        object: &Host,
+        app_proto: AppProtoNames::default(),
+        is_never_empty: true,
+        line_log: None,
+        forwarded_for: Some((Direction::ToServer, &find)),
+    });
+    outputs.file(&FileRecord {
+        header: to_client,
+        app_proto: AppProtoNames { app_proto: Some("http"), ..AppProtoNames::default() },
+        forwarded_for: Some((Direction::ToClient, &find)),
+        ..file(7, 1)
+    });
+}
+
+/// The object of a transaction.
+struct Host;
+
+impl WriteObject for Host {
+    fn write(&self, json: &mut Json, _: Option<&Tree>, _: bool) -> bool {
+        json.field("hostname", "a.example");
+        true
+    }
+}
+
+/// The fields that name addresses, as Suricata 8.0.7 writes them: with `mode: overwrite` the client replaces the address
+/// of its proxy at each end that shows it, while the other end, ports, version and community id stay those of the flow.
+#[test]
+fn a_client_behind_a_proxy_replaces_the_address_of_the_proxy_and_no_other() {
+    let proxy = [("xff.enabled", "yes"), ("xff.header", "X-Real-IP"), ("community-id", "yes")];
+    let plain = eve_lines(&proxy[2..], forwarded);
+    let overwritten = eve_lines(&[&proxy[..], &[("xff.mode", "overwrite")]].concat(), forwarded);
+    assert_eq!((plain.len(), overwritten.len()), (3, 3));
+    let (end, end_xff) = ("\"port\":40000}", "\"port\":40000},\"xff\":\"2001:db8::2\"");
+    for (plain, found) in plain.iter().zip(&overwritten) {
+        assert!(plain.contains("\"ip_v\":4") && plain.contains("\"community_id\":"), "{plain}");
+        let expected = plain.replace("192.0.2.1", "2001:db8::2");
+        assert_eq!(*found, expected.replace(end, end_xff));
+    }
+    let added = eve_lines(&[&proxy[..], &[("xff.mode", "extra-data")]].concat(), forwarded);
+    assert_eq!(added[0], plain[0].replace(end, end_xff));
+    for (plain, found) in plain.iter().zip(&added).skip(1) {
+        assert_eq!(*found, plain.trim_end_matches('}').to_owned() + "},\"xff\":\"2001:db8::2\"}");
+    }
+}
+
+/// What a type says of `xff` holds, also that there is none (a run of Suricata 8.0.7).
+#[test]
+fn a_type_decides_about_its_clients_behind_proxies() {
+    let output = [("xff.enabled", "yes"), ("xff.header", "X-Real-IP")];
+    let types = ["types.0.alert", "types.1.http", "types.2.files"];
+    for (n, own) in types.iter().enumerate() {
+        let key = format!("{own}.xff.enabled");
+        let lines = eve_lines(&[&output[..], &[(key.as_str(), "no")]].concat(), forwarded);
+        let has_client = |line: &String| line.contains("2001:db8::2");
+        assert_eq!(lines.iter().position(|line| !has_client(line)), Some(n));
+        assert_eq!(lines.iter().filter(|line| has_client(line)).count(), 2);
+        let header = format!("{own}.xff.header");
+        let lines = eve_lines(&[(key.as_str(), "yes"), (header.as_str(), "X-Real-IP")], forwarded);
+        assert_eq!(lines.iter().position(has_client), Some(n));
+        assert_eq!(lines.iter().filter(|line| has_client(line)).count(), 1);
+    }
+}
+
+/// Runs of Suricata 8.0.7 with `payload-buffer-size: 100`: a packet of 300 bytes is shown whole, of stream data 99 bytes.
+#[test]
+fn the_payload_buffer_is_for_stream_data_alone() {
+    let settings = ["payload-printable", "payload-length"].map(|k| format!("types.0.alert.{k}"));
+    for (is_stream, len, shown) in
+        [(false, 300, 300), (true, 300, 99), (true, 100, 99), (true, 99, 99), (true, 98, 98)]
+    {
+        let lines = eve_lines(
+            &[
+                (settings[0].as_str(), "yes"),
+                (settings[1].as_str(), "yes"),
+                ("types.0.alert.payload-buffer-size", "100"),
+            ],
+            |outputs| {
+                let payload = vec![b'C'; len];
+                outputs.alert(&AlertRecord { payload: &payload, is_stream, ..alert(1) });
+            },
+        );
+        let printed = format!("\"payload_printable\":\"{}\"", "C".repeat(shown));
+        let counted = format!("\"payload_length\":{shown}");
+        assert!(lines[0].contains(&printed) && lines[0].contains(&counted), "{}", lines[0]);
+    }
+}
+
+/// Suricata 8.0.7 makes the folders of its store, and those above it that are not there, with these rights.
+#[test]
+fn stored_files_are_not_for_everybody() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config();
+    config.set("outputs.2.file-store.dir", "above/filestore");
+    config.set("outputs.3.tls-store.enabled", "yes");
+    config.set("outputs.3.tls-store.certs-log-dir", "certs");
+    let mut outputs = open(&config, folder.path()).unwrap();
+    run(&mut outputs, 7);
+    outputs.flush().unwrap();
+    let mode = |name: &str| {
+        let path = folder.path().join(name);
+        path.metadata().unwrap().permissions().mode() & 0o777
+    };
+    for name in ["above", "above/filestore", "above/filestore/07", "certs"] {
+        assert_eq!(mode(name) & !0o750, 0, "{name}: {:o}", mode(name));
+    }
 }
 
 #[test]

@@ -316,6 +316,8 @@ pub struct AppRecord<'a> {
     pub is_never_empty: bool,
     /// The log of lines that the transaction belongs in.
     pub line_log: Option<LineLog>,
+    /// The client behind a proxy, in HTTP, and the direction of `header`.
+    pub forwarded_for: Option<(Direction, ForwardedFor<'a>)>,
 }
 
 /// A file that is complete or was cut.
@@ -329,6 +331,8 @@ pub struct FileRecord<'a> {
     pub app_proto: AppProtoNames,
     /// The file.
     pub file: FileFacts<'a>,
+    /// The client behind a proxy, in HTTP, and the direction of `header`.
+    pub forwarded_for: Option<(Direction, ForwardedFor<'a>)>,
 }
 
 /// Facts of a file.

@@ -19,9 +19,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -299,6 +300,15 @@ pub fn read_earlier(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),
     }
+}
+
+/// Makes a folder for stored files, and what of the folders above it is not there. Others than owner and group may not
+/// look into it, as into Suricata's: what traffic carried may be confidential.
+///
+/// # Errors
+/// What the system says.
+pub fn make_store_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o750).create(folder)
 }
 
 fn write_in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {

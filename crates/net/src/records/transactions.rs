@@ -223,6 +223,7 @@ impl RecordStage {
             let head = Header { metadata: Some(meta), ..flow_header(view, flow, d) };
             let object = TxObject { tx };
             let mut stored = Vec::new();
+            let forwarded_for = |name: &str, last: bool| tx.forwarded_for(name, last);
             if let Some(list) = tx.files(d) {
                 for (n, f) in list.files.iter().enumerate() {
                     if f.is_logged || f.state == FileState::Open {
@@ -241,6 +242,7 @@ impl RecordStage {
                         app: Some(AppObject { key, object: &object }),
                         app_proto: app_names(&engine.catalog, &flow.ext.app),
                         file,
+                        forwarded_for: Some((d, &forwarded_for)),
                     };
                     let (bytes, start) = f.content();
                     if store && start == 0 {
@@ -321,6 +323,7 @@ impl<'a> About<'a> {
             metadata: Some(self.meta),
             ..flow_header(self.view, self.flow, from)
         });
+        let forwarded_for = |name: &str, last: bool| tx.forwarded_for(name, last);
         for part in 0..parts {
             let object = TxPart { tx, part };
             sink.app(&AppRecord {
@@ -333,6 +336,7 @@ impl<'a> About<'a> {
                 app_proto: self.names,
                 is_never_empty: p.is_never_empty,
                 line_log: p.table.own_outputs.line_log,
+                forwarded_for: Some((from, &forwarded_for)),
             });
         }
     }

@@ -1,6 +1,6 @@
 //! What a record begins with: kept from record to record, since a packet's records share it.
 
-use super::writer::{EveWriter, endpoints, ether, ids, proto, spi, timestamp, vlans};
+use super::writer::{Client, EveWriter, endpoints, ether, ids, proto, spi, timestamp, vlans};
 use crate::{VERSION, community};
 use gabion_record::eve::Header;
 use gabion_record::{Addr, IpProto, PacketSource};
@@ -64,14 +64,20 @@ struct Beginning {
 impl EveWriter {
     /// Begins the line of a record.
     pub(super) fn begin(&mut self, h: &Header<'_>, event_type: &str) {
-        let key = HeaderKey::from_header(h);
+        self.begin_with(h, event_type, None);
+    }
+
+    /// The same. A client replaces the address of its proxy, and nothing else: ports, version and community id are
+    /// those of the flow.
+    pub(super) fn begin_with(&mut self, h: &Header<'_>, event_type: &str, client: Option<Client>) {
+        let key = if client.is_some() { None } else { HeaderKey::from_header(h) };
         let kept = &mut self.beginnings;
         let is_it = |at: &usize| key.is_some() && kept.kept[*at].key == key;
         let found = [kept.last, 1 - kept.last].into_iter().find(is_it);
         kept.last = found.unwrap_or(1 - kept.last);
         let last = kept.last;
         if found.is_none() {
-            self.make_beginning(h, last);
+            self.make_beginning(h, last, client);
             self.beginnings.kept[last].key = key;
         }
         let begun = &self.beginnings.kept[last];
@@ -100,7 +106,7 @@ impl EveWriter {
 
     /// Writes what a record begins with, but for its type: records of one packet share it, and a
     /// packet may have hundreds.
-    fn make_beginning(&mut self, h: &Header<'_>, at: usize) {
+    fn make_beginning(&mut self, h: &Header<'_>, at: usize, client: Option<Client>) {
         let j = &mut self.line;
         let Beginning { text, ids_end, place_len, .. } = &mut self.beginnings.kept[at];
         text.clear();
@@ -115,7 +121,7 @@ impl EveWriter {
         *ids_end = text.len();
         j.clear();
         vlans(j, h);
-        endpoints(j, &mut self.scratch, h);
+        endpoints(j, &mut self.scratch, h, client);
         if h.ip_version != 0 {
             proto(j, h.ip_proto);
             j.number("ip_v", h.ip_version);

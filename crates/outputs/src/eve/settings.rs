@@ -16,6 +16,11 @@ pub struct Xff {
 }
 
 impl Xff {
+    /// That of a type. What the type says of it holds, also that there is none; else what the output says.
+    fn of_type(output: &Tree, own: Option<&Tree>) -> Option<Xff> {
+        Xff::from_config(own.and_then(|t| t.child("xff")).or_else(|| output.child("xff")))
+    }
+
     fn from_config(node: Option<&Tree>) -> Option<Xff> {
         let node = node.filter(|n| n.flag("enabled") == Some(true))?;
         let is =
@@ -82,6 +87,8 @@ pub struct EveSettings {
     pub sensor_name: Option<String>,
     /// Options of alerts, when alerts are written.
     pub alert: Option<Arc<AlertSettings>>,
+    /// Who clients behind proxies are, in records of HTTP and of its files.
+    pub(super) xff: [Option<Xff>; 2],
     /// Place among the types of the one that was asked for last.
     last: Cell<usize>,
 }
@@ -119,9 +126,12 @@ impl EveSettings {
         }
         let alert = types.iter().find(|(n, _)| n == "alert").map(|(_, t)| {
             let mut alert = read_alert(t);
-            // Settings of the output hold where the type has none.
-            alert.xff = alert.xff.or_else(|| Xff::from_config(node.child("xff")));
+            alert.xff = Xff::of_type(node, Some(t));
             Arc::new(alert)
+        });
+        let xff = ["http", "files"].map(|name| {
+            let own = types.iter().find(|(n, _)| n == name).map(|(_, t)| t);
+            Xff::of_type(node, own)
         });
         EveSettings {
             metadata: node.flag("metadata").unwrap_or(true),
@@ -134,6 +144,7 @@ impl EveSettings {
             types,
             only_named,
             alert,
+            xff,
             last: Cell::new(0),
         }
     }
@@ -176,7 +187,7 @@ fn read_alert(t: &Tree) -> AlertSettings {
         flow: flag("metadata.flow", all),
         verdict: flag("verdict", false),
         tagged_packets: flag("tagged-packets", true),
-        xff: Xff::from_config(t.child("xff")),
+        xff: None,
         tree: t.clone(),
     }
 }

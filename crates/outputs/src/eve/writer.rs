@@ -108,20 +108,15 @@ impl EveWriter {
     /// The line of an alert, when alerts are written.
     pub fn alert(&mut self, r: &AlertRecord<'_>) -> Option<Piece<'_>> {
         let a = self.settings.alert.clone()?;
-        let mut h = r.header;
-        let xff = a.xff.as_ref().and_then(|x| Some((x, forwarded_for(x, r)?)));
-        if let Some((Xff { overwrites: true, .. }, ip)) = xff {
-            let to_client = r.direction == Some(Direction::ToClient);
-            let end = if to_client { &mut h.dst } else { &mut h.src };
-            (h.ip_version, *end) = ip_address(ip);
-        }
-        self.begin(&h, "alert");
+        let direction = r.direction.unwrap_or(Direction::ToServer);
+        let client = Client::find(a.xff.as_ref(), r.forwarded_for.map(|find| (direction, find)));
+        let replaced = client.filter(|c| c.overwrites);
+        self.begin_with(&r.header, "alert", replaced);
         let j = &mut self.line;
         if let Some(id) = r.tx_id {
             transaction(j, id, r.is_tx_guessed);
         }
-        let extra = xff.filter(|(x, _)| !x.overwrites).map(|(_, ip)| ip);
-        alert_object(j, &mut self.scratch, r, &a, extra);
+        alert_object(j, &mut self.scratch, r, &a, client);
         if let Some(f) = &r.firewall {
             j.open_key("firewall");
             if let Some(hook) = f.hook {
@@ -160,7 +155,7 @@ impl EveWriter {
             j.open_key("flow");
             counters(j, f);
             timestamp(j, &mut self.stamp, &mut self.scratch, "start", f.start_ns);
-            flow_ends(j, &mut self.scratch, f);
+            flow_ends(j, &mut self.scratch, f, replaced.map(|c| c.ip));
             j.close();
         }
         payload(j, r, &a);
@@ -181,14 +176,19 @@ impl EveWriter {
     /// The line of a transaction, when its type is written.
     pub fn app(&mut self, r: &AppRecord<'_>) -> Option<Piece<'_>> {
         self.settings.type_node(r.type_name)?;
-        self.begin(&r.header, r.event_type);
+        let [xff, _] = &self.settings.xff;
+        let xff = xff.as_ref().filter(|_| r.type_name == "http");
+        let client = Client::find(xff, r.forwarded_for);
+        self.begin_with(&r.header, r.event_type, client.filter(|c| c.overwrites));
         let j = &mut self.line;
         if r.tx_id_on_top {
             j.number("tx_id", r.tx_id);
         }
         let node = self.settings.type_settings(r.type_name);
         // A record its own settings leave nothing of is not written.
-        object(j, r.event_type, r.object, node, false).then(|| self.end())
+        let is_left = object(j, r.event_type, r.object, node, false);
+        xff_member(j, client);
+        is_left.then(|| self.end())
     }
 
     /// The line of a packet with captured variables, when they are written.
@@ -210,7 +210,10 @@ impl EveWriter {
     /// The line of a file, when files are written.
     pub fn file(&mut self, r: &FileRecord<'_>) -> Option<Piece<'_>> {
         self.settings.type_node("files")?;
-        self.begin(&r.header, "fileinfo");
+        let [_, xff] = &self.settings.xff;
+        let xff = xff.as_ref().filter(|_| r.app_proto.app_proto == Some("http"));
+        let client = Client::find(xff, r.forwarded_for);
+        self.begin_with(&r.header, "fileinfo", client.filter(|c| c.overwrites));
         let j = &mut self.line;
         if let Some(app) = &r.app {
             object(j, app.key, app.object, None, true);
@@ -221,6 +224,7 @@ impl EveWriter {
         j.open_key("fileinfo");
         r.file.write(j);
         j.close();
+        xff_member(j, client);
         Some(self.end())
     }
 
@@ -235,7 +239,7 @@ impl EveWriter {
         ids(j, h, &self.interfaces);
         j.field_plain("event_type", "flow");
         vlans(j, h);
-        endpoints(j, &mut self.scratch, h);
+        endpoints(j, &mut self.scratch, h, None);
         j.number("ip_v", h.ip_version);
         proto(j, h.ip_proto);
         if let Some((t, c)) = h.icmp {
@@ -322,7 +326,7 @@ impl EveWriter {
         ids(j, &h, &self.interfaces);
         j.field_plain("event_type", "netflow");
         vlans(j, &h);
-        endpoints(j, &mut self.scratch, &h);
+        endpoints(j, &mut self.scratch, &h, None);
         proto(j, h.ip_proto);
         if let Some((t, c)) = h.icmp {
             j.number("icmp_type", t);
@@ -595,6 +599,20 @@ fn address(j: &mut Json, scratch: &mut Vec<u8>, key: &str, a: Addr, version: u8)
     j.push(b"\"");
 }
 
+/// The address of an end, or of the client that replaces it, in whose own version.
+fn end_address(
+    j: &mut Json,
+    scratch: &mut Vec<u8>,
+    key: &str,
+    (end, version): (Addr, u8),
+    client: Option<IpAddr>,
+) {
+    match client {
+        Some(ip) => j.field_plain(key, &ip.to_string()),
+        None => address(j, scratch, key, end, version),
+    }
+}
+
 pub(super) fn ids(j: &mut Json, h: &Header<'_>, interfaces: &[String]) {
     if let Some(id) = h.flow_id {
         j.number("flow_id", id);
@@ -623,15 +641,21 @@ pub(super) fn vlans(j: &mut Json, h: &Header<'_>) {
     }
 }
 
-pub(super) fn endpoints(j: &mut Json, scratch: &mut Vec<u8>, h: &Header<'_>) {
+pub(super) fn endpoints(
+    j: &mut Json,
+    scratch: &mut Vec<u8>,
+    h: &Header<'_>,
+    client: Option<Client>,
+) {
     if h.ip_version == 0 {
         return;
     }
-    address(j, scratch, "src_ip", h.src, h.ip_version);
+    let replacing = |is_source| client.filter(|c| c.is_source == is_source).map(|c| c.ip);
+    end_address(j, scratch, "src_ip", (h.src, h.ip_version), replacing(true));
     if let Some((p, _)) = h.ports {
         j.number("src_port", p);
     }
-    address(j, scratch, "dest_ip", h.dst, h.ip_version);
+    end_address(j, scratch, "dest_ip", (h.dst, h.ip_version), replacing(false));
     if let Some((_, p)) = h.ports {
         j.number("dest_port", p);
     }
@@ -707,15 +731,32 @@ fn signature_members(j: &mut Json, s: &AlertSignature<'_>) {
     j.number("severity", s.severity);
 }
 
-/// The client behind a proxy, as these settings look for it.
-fn forwarded_for(x: &Xff, r: &AlertRecord<'_>) -> Option<IpAddr> {
-    (r.forwarded_for?)(&x.header, x.takes_last)
+/// The client behind a proxy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Client {
+    pub(super) ip: IpAddr,
+    /// It replaces the source of a record, else the destination.
+    is_source: bool,
+    /// It replaces the address of the proxy.
+    overwrites: bool,
 }
 
-fn ip_address(ip: IpAddr) -> (u8, Addr) {
-    match ip {
-        IpAddr::V4(a) => (4, Addr::v4(a.octets())),
-        IpAddr::V6(a) => (6, Addr(a.octets())),
+impl Client {
+    /// The client of a record of this direction, as these settings look for it.
+    fn find(x: Option<&Xff>, of: Option<(Direction, ForwardedFor<'_>)>) -> Option<Client> {
+        let (x, (direction, find)) = x.zip(of)?;
+        Some(Client {
+            ip: find(&x.header, x.takes_last)?,
+            is_source: direction == Direction::ToServer,
+            overwrites: x.overwrites,
+        })
+    }
+}
+
+/// The client, where it does not replace an address.
+fn xff_member(j: &mut Json, client: Option<Client>) {
+    if let Some(client) = client.filter(|c| !c.overwrites) {
+        j.field_plain("xff", &client.ip.to_string());
     }
 }
 
@@ -724,7 +765,7 @@ fn alert_object(
     scratch: &mut Vec<u8>,
     r: &AlertRecord<'_>,
     a: &AlertSettings,
-    xff: Option<IpAddr>,
+    client: Option<Client>,
 ) {
     j.open_key("alert");
     j.field_plain("action", if r.is_blocked { "blocked" } else { "allowed" });
@@ -732,7 +773,11 @@ fn alert_object(
     if let Some((source, target)) = &r.source_target {
         for (key, (ip, port)) in [("source", source), ("target", target)] {
             j.open_key(key);
-            address(j, scratch, "ip", *ip, r.header.ip_version);
+            let client = client.filter(|c| c.overwrites).filter(|c| {
+                let ends = (r.header.src, r.header.dst);
+                *ip == if c.is_source { ends.0 } else { ends.1 }
+            });
+            end_address(j, scratch, "ip", (*ip, r.header.ip_version), client.map(|c| c.ip));
             if r.header.ports.is_some() {
                 j.number("port", *port);
             }
@@ -748,9 +793,8 @@ fn alert_object(
     if a.raw_rule {
         j.field("rule", r.signature.rule);
     }
-    if let Some(ip) = xff {
-        let (version, addr) = ip_address(ip);
-        address(j, scratch, "xff", addr, version);
+    if let Some(client) = client {
+        j.field_plain("xff", &client.ip.to_string());
     }
     let loss = r.loss.as_ref().filter(|l| !l.is_complete());
     if !r.context_json.is_empty() || loss.is_some() {
@@ -808,8 +852,8 @@ fn counters(j: &mut Json, f: &FlowSummary) {
     j.number("bytes_toclient", f.bytes[1]);
 }
 
-fn flow_ends(j: &mut Json, scratch: &mut Vec<u8>, f: &FlowSummary) {
-    address(j, scratch, "src_ip", f.client, f.ip_version);
+fn flow_ends(j: &mut Json, scratch: &mut Vec<u8>, f: &FlowSummary, client: Option<IpAddr>) {
+    end_address(j, scratch, "src_ip", (f.client, f.ip_version), client);
     address(j, scratch, "dest_ip", f.server, f.ip_version);
     if let Some((s, d)) = f.ports {
         j.number("src_port", s);
@@ -821,9 +865,11 @@ fn payload(j: &mut Json, r: &AlertRecord<'_>, a: &AlertSettings) {
     if !(a.payload || a.payload_printable || a.payload_length) {
         return;
     }
-    let bytes = &r.payload[..r.payload.len().min(a.payload_buffer_size)];
+    // The buffer is for data of streams alone, and its last byte stays free, as in Suricata.
+    let most = if r.is_stream { a.payload_buffer_size.saturating_sub(1) } else { usize::MAX };
+    let bytes = r.payload.get(..most).unwrap_or(r.payload);
     if a.payload_length {
-        j.number("payload_length", r.payload.len());
+        j.number("payload_length", bytes.len());
     }
     if !bytes.is_empty() {
         if a.payload {

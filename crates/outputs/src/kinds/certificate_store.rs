@@ -11,7 +11,7 @@ use gabion_record::applayer::LineLog;
 use gabion_record::eve::{CertificateRecord, InputName, Wants};
 use gabion_record::json::base64_into;
 use gabion_record::ledger::ShedReason;
-use gabion_runtime::output::write_whole;
+use gabion_runtime::output::{make_store_folder, write_whole};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) const KIND: OutputKind = OutputKind::new("tls-store", open);
 
 fn open(o: &mut Opening<'_>) -> Opened {
     let folder = o.folder.join(o.node.text("certs-log-dir").unwrap_or("."));
-    std::fs::create_dir_all(&folder)
+    make_store_folder(&folder)
         .map_err(|e| OutputError::NotMade { path: folder.clone(), source: Arc::new(e) })?;
     let to = CertificateFolder { folder, stored: 0, failed: 0 };
     Ok(Some(Output::new(CertificateTexts::new(), to)))

@@ -11,7 +11,7 @@ use gabion_record::Tree;
 use gabion_record::eve::{FileChunk, Wants};
 use gabion_record::hex::to_hex;
 use gabion_record::ledger::{Ledger, ShedReason};
-use gabion_runtime::output::write_whole;
+use gabion_runtime::output::{make_store_folder, write_whole};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn open(o: &mut Opening<'_>) -> Opened {
         return Err(OutputError::FileStoreVersion);
     }
     let folder = o.below(o.node.text("dir").unwrap_or("filestore"));
-    std::fs::create_dir_all(&folder)
+    make_store_folder(&folder)
         .map_err(|e| OutputError::NotMade { path: folder.clone(), source: Arc::new(e) })?;
     let with_records = o.node.flag("write-fileinfo").unwrap_or(false);
     let format = FileStore::new(folder.clone(), with_records, read_wants(o.node));
@@ -69,7 +69,7 @@ impl FileStore {
         let file = &r.record.file;
         let Some(sha256) = file.sha256 else { return Ok(()) };
         let path = path_of(&self.folder, &sha256, "");
-        std::fs::create_dir_all(path.parent().unwrap_or(&self.folder))?;
+        make_store_folder(path.parent().unwrap_or(&self.folder))?;
         if !path.exists() {
             write_whole(&path, r.bytes)?;
         }
