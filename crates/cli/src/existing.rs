@@ -3,19 +3,25 @@
 
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
+use crate::log::folders::state_of;
 use gabion_outputs::{kinds, profile_store};
 use gabion_reports::RUN_FILE;
+use gabion_runtime::named_files::NamedFiles;
 use gabion_runtime::output::{self, Existing, clear, refuse_link, write_whole};
 use gabion_sensor::flows::Resumed;
+use gabion_sensor::packets::Input;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What `gabion read` does with the outputs of an earlier run in its folder: what `--append` or
 /// `--overwrite` ask for, or nothing if there are none.
 ///
 /// # Errors
-/// When there are some and neither option is given; when the summary is a link that others could have
+/// When there are some and neither option is given; when an output is something that the run reads, or two are the
+/// same file; when the summary is a link that others could have
 /// made, or can't be removed.
-pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Fault> {
+pub(crate) fn outputs(o: &ReadOptions, files: &[PathBuf]) -> Result<Existing, Fault> {
+    check_places(o, files)?;
     let Some(folder) = &o.log_dir else { return Ok(Existing::Truncate) };
     let run = folder.join(RUN_FILE);
     let refuse = |e: std::io::Error| {
@@ -28,7 +34,7 @@ pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Faul
     if o.append || continues(o, folder) || restarts(o) {
         return Ok(Existing::Append);
     }
-    let found = || files.iter().copied().chain([run.as_path()]).find(|path| is_there(path));
+    let found = || files.iter().chain([&run]).find(|path| is_there(path));
     if !o.overwrite
         && let Some(path) = found()
     {
@@ -44,6 +50,37 @@ pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Faul
         clear(&run).map_err(refuse)?;
     }
     Ok(Existing::Truncate)
+}
+
+/// Refuses outputs that would destroy what the run reads or what else it writes.
+fn check_places(o: &ReadOptions, files: &[PathBuf]) -> Result<(), Fault> {
+    let mut named = NamedFiles::default();
+    // A file of a folder is read where its name promises a capture; a page of an earlier run may lie next to it.
+    let inputs = Input::list(&o.inputs).unwrap_or_default().into_iter().map(|input| input.path);
+    named.keep("is read by this run", inputs.filter(|path| Input::has_capture_name(path)));
+    named.keep("is read by this run", o.inputs.iter().chain(&o.intel).chain(&o.whitelist));
+    named.keep("is read by this run", o.engine.rules.iter().chain(&o.engine.config));
+    if let Some(log) = &o.seal {
+        named.keep_folder("belongs to the sealed log", log);
+        named.keep_folder("belongs to the sealed log", &state_of(log, None));
+    }
+    let run = o.log_dir.as_ref().map(|folder| folder.join(RUN_FILE));
+    // Two outputs of the configuration may add to one file.
+    let files: BTreeSet<&PathBuf> = files.iter().collect();
+    let files = files.into_iter().chain(&run).chain(&o.report).chain(&o.alert_pcap);
+    refuse_destroyers(named, files)
+}
+
+/// Refuses outputs that would destroy a named file, or one another.
+pub(crate) fn refuse_destroyers<'p>(
+    mut named: NamedFiles,
+    outputs: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<(), Fault> {
+    for path in outputs {
+        let refuse = |e| Fault::usage(format!("{}: {e}: choose another place", path.display()));
+        named.add_output(path).map_err(refuse)?;
+    }
+    Ok(())
 }
 
 /// A page that can't be written is better reported before a long run than after it.
@@ -79,31 +116,9 @@ pub(crate) fn of_behavior(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a file holds something. A pipe or a device holds nothing that could be lost.
-fn is_there(path: &Path) -> bool {
+pub(crate) fn is_there(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file() && m.len() > 0)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::arguments::parse_arguments;
-    use crate::command_line::Verb;
-    use std::ffi::OsString;
-
-    #[test]
-    fn a_run_over_interfaces_adds_to_what_it_wrote_before_it_was_killed() {
-        let folder = tempfile::tempdir().unwrap();
-        let eve = folder.path().join("eve.json");
-        std::fs::write(&eve, "{}\n").unwrap();
-        let log = folder.path().display().to_string();
-        let decided = |args: &[&str]| {
-            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-            let Verb::Read(options) = parse_arguments(&args).unwrap().verb else { panic!() };
-            outputs(&options, &[&eve]).ok()
-        };
-        let live = ["gabion", "read", "--interface", "eth0", "-l", &log];
-        assert_eq!(decided(&live), Some(Existing::Append));
-        assert_eq!(decided(&[&live[..], &["--overwrite"]].concat()), Some(Existing::Truncate));
-        assert_eq!(decided(&["gabion", "read", "a.pcap", "-l", &log]), None);
-    }
-}
+mod tests;

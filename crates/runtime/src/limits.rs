@@ -94,4 +94,8 @@ limits! { "runtime";
     /// Scrapers at once: some ask at the same time, and each takes a descriptor and little more.
     pub const SCRAPERS_MAX: usize = 128,
         Loses("the request that has waited longest: its client asks again");
+
+    /// Links that are followed from one name of an output, as many as Linux follows.
+    pub const LINKS_MAX: usize = 40,
+        Refuses("the file, which the system can't open either");
 }

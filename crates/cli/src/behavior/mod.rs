@@ -71,13 +71,8 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Started, Fault> {
     let Configured { settings, lists, known } = settings(o)?;
     let lists = Lists::watch(lists, signals.clone(), notices());
     let paths = FlowInputs::list_logs(&o.inputs)?;
-    let existing = match &o.log_dir {
-        Some(folder) => {
-            let files = existing::of_behavior(folder);
-            existing::outputs(o, &files.iter().map(PathBuf::as_path).collect::<Vec<_>>())?
-        }
-        None => Existing::Truncate,
-    };
+    let files = o.log_dir.as_deref().map(existing::of_behavior).unwrap_or_default();
+    let existing = existing::outputs(o, &files)?;
     // Up to here a request to stop ended the process at once.
     if let Some(signals) = &signals {
         signals.begin();
@@ -459,21 +454,4 @@ fn say_unused(tree: &Tree) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use gabion_settings::yaml::read_yaml_text;
-
-    /// Every key of Slips' own configuration is honoured or named with a reason.
-    #[test]
-    fn the_configuration_of_slips_is_known_whole() {
-        let test = "the_configuration_of_slips_is_known_whole";
-        let path = "flows/slips-data/slips.yaml";
-        let Some(text) = gabion_corpus::read_text(test, path) else { return };
-        let tree = read_yaml_text("slips.yaml", &text).unwrap();
-        let (unused, unknown) = not_used(&tree);
-        assert!(unknown.is_empty(), "{unknown:?}");
-        assert!(unused.len() > 50);
-        let (settings, wrong) = Settings::from_tree(&tree);
-        assert!(wrong.is_empty() && settings.upload_mb == 500, "{wrong:?}");
-    }
-}
+mod tests;

@@ -29,7 +29,7 @@ use gabion_sensor::packets::{
 };
 use gabion_settings::{InterfaceSettings, WorkerPlan, check_eve_options, check_settings};
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Reads folders of logs of flows as what they are, as if `--behavior` had been given: they hold no capture.
@@ -246,12 +246,14 @@ fn serve_commands(
 
 /// What is done with what an earlier run left in the folder.
 fn existing(o: &ReadOptions, config: &Tree) -> Result<Existing, Fault> {
-    let Some(folder) = &o.log_dir else { return Ok(Existing::Truncate) };
-    let mut files = configured_file_paths(config, folder);
-    if o.behavior {
-        files.extend(existing::of_behavior(folder));
+    let mut files = Vec::new();
+    if let Some(folder) = &o.log_dir {
+        files = configured_file_paths(config, folder);
+        if o.behavior {
+            files.extend(existing::of_behavior(folder));
+        }
     }
-    existing::outputs(o, &files.iter().map(PathBuf::as_path).collect::<Vec<_>>())
+    existing::outputs(o, &files)
 }
 
 /// Opens outputs in the folder, or counts what would be written.

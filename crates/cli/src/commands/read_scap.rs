@@ -89,7 +89,6 @@ pub(crate) fn read_scap_files(
 fn read_with_rules(o: &ReadOptions, opener: &InputOpener, stop: &StopFlag) -> Result<Exit, Fault> {
     let loaded = with_falco_rules::load(&o.engine.rules, o.verbose)?;
     let files = o.log_dir.as_deref().map(falco::paths_in).unwrap_or_default();
-    let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     let existing = existing::outputs(o, &files)?;
     if let Some(path) = &o.report {
         existing::check_report(path)?;

@@ -1,8 +1,9 @@
 //! `gabion guard report`: the incidents of a recording, as lines, as `guard.json` and as a page.
 
 use crate::exit::{Exit, Fault};
-use crate::{direct_opener, standard_output, values};
+use crate::{direct_opener, existing, standard_output, values};
 use clap::Args;
+use gabion_runtime::named_files::NamedFiles;
 use gabion_sensor::guard::GuardReport;
 use std::path::PathBuf;
 
@@ -34,6 +35,9 @@ pub(super) fn run(o: &ReportOptions) -> Result<Exit, Fault> {
             path.display()
         )));
     }
+    let mut named = NamedFiles::default();
+    named.keep("is the recording", [&o.recording]);
+    existing::refuse_destroyers(named, &GuardReport::files(&o.log_dir))?;
     let report = GuardReport {
         recording: o.recording.clone(),
         folder: o.log_dir.clone(),

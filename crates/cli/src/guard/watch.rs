@@ -4,9 +4,11 @@ use super::printer::Printer;
 use crate::exit::{Exit, Fault};
 use crate::listen::by_kind;
 use crate::log::seal_findings::SealedFindings;
-use crate::{direct_opener, values};
+use crate::{direct_opener, existing, values};
 use clap::Args;
+use gabion_outputs::guard_events;
 use gabion_record::json::Json;
+use gabion_runtime::named_files::NamedFiles;
 use gabion_runtime::signals::Signals;
 use gabion_sensor::guard::{GuardCpuSecond, GuardNews, GuardSecond, GuardWatch};
 use std::fmt::Write;
@@ -66,6 +68,13 @@ impl LiveOptions {
         signals: &Signals,
         sealed: Option<&SealedFindings>,
     ) -> Result<GuardWatch, Fault> {
+        let mut named = NamedFiles::default();
+        named.keep("is read by this run", &self.netns);
+        if let Some(log) = &self.seal {
+            named.keep_folder("belongs to the sealed log", log);
+        }
+        let events = self.log_dir.as_deref().map(guard_events::path_in);
+        existing::refuse_destroyers(named, self.record.iter().chain(&events))?;
         // Metrics are served where the program was started, not in the network namespace that it watches.
         let metrics =
             self.metrics.map(gabion_intake::bind_metrics).transpose().map_err(|e| by_kind(&e))?;

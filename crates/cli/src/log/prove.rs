@@ -3,13 +3,20 @@
 use super::options::Prove;
 use super::{Ended, LogFault, folders};
 use crate::exit::about;
+use crate::existing::is_there;
 use crate::standard_output;
 use gabion_record::json::Json;
+use gabion_runtime::named_files::NamedFiles;
 use gabion_runtime::output::write_whole;
 use gabion_seal::proof::{Wanted, prove};
 use gabion_seal::reader::Reader;
+use std::fmt::Display;
+use std::path::Path;
 
 pub(super) fn run(options: &Prove) -> Ended {
+    if let Some(path) = &options.output {
+        check_output(path, &options.reading.log)?;
+    }
     let keys = folders::secret_keys(&options.reading.keys)?;
     let log = folders::open(&options.reading.log)?;
     folders::pinned(&options.reading.log, options.reading.vkey.as_deref())?;
@@ -47,4 +54,20 @@ pub(super) fn run(options: &Prove) -> Ended {
         }
     }
     Ok(0)
+}
+
+/// Refuses to write a proof where something is, and into the log, whose folder is as it was sealed.
+fn check_output(path: &Path, log: &Path) -> Result<(), LogFault> {
+    let refuse = |why: &dyn Display| {
+        LogFault::usage(format!("{}: {why}: name another file with -o", path.display()))
+    };
+    let mut named = NamedFiles::default();
+    for folder in [log, &folders::state_of(log, None)] {
+        named.keep_folder("belongs to the log", folder);
+    }
+    named.add_output(path).map_err(|e| refuse(&e))?;
+    if is_there(path) {
+        return Err(refuse(&"is there already, and nothing is overwritten"));
+    }
+    Ok(())
 }

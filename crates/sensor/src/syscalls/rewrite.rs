@@ -5,6 +5,7 @@ use crate::Error;
 use crate::packets::InputOpener;
 use gabion_record::files::{FileOpener, OpenMode};
 use gabion_runtime::StopFlag;
+use gabion_runtime::named_files::NamedFiles;
 use gabion_scap::{ConvertError, Converted, Merger, Writer, convert};
 use std::fs::File;
 use std::io::{self, Write};
@@ -33,8 +34,9 @@ pub fn rewrite(
     stop: &StopFlag,
 ) -> Result<Rewritten, Error> {
     let output = |source: io::Error| Error::File { path: to.to_owned(), source };
-    let is_same = from.canonicalize().ok().zip(to.canonicalize().ok()).is_some_and(|(a, b)| a == b);
-    if is_same {
+    let mut named = NamedFiles::default();
+    named.keep("is the same file", [from]);
+    if named.add_output(to).is_err() {
         return Err(Error::SameFile { path: to.to_owned() });
     }
     let mut reader = input::open(from, opener, stop)?;
