@@ -129,7 +129,7 @@ pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
             Err("nothing can be done in 0 bytes: write an amount, such as 64MiB".to_owned())
         }
         Ok(ByteSize(few @ ..LEAST_BYTES)) => {
-            Err(format!("{few} bytes are too few for anything: write an amount, such as 64MiB"))
+            Err(format!("too few bytes for anything ({few}): write an amount, such as 64MiB"))
         }
         Ok(size) => Ok(size),
         Err(_) => Err("write an amount of memory, such as 64MiB or 2GiB".to_owned()),

@@ -164,6 +164,7 @@ pub(super) fn pinned(log: &Path, wanted: Option<&OsStr>) -> Result<(), LogFault>
 pub(super) fn stored_recipients(state: &Path) -> Result<Vec<Recipient>, LogFault> {
     let wanted = "name the public keys of the log's readers, one file after the other";
     let wrong = |why: &str| LogFault::input(format!("{why}: {wanted}"));
+    open(state)?; // its refusal has an advice of its own
     let bytes = read_in(state, RECIPIENTS_FILE, SMALL_FILE_MAX).map_err(|e| wrong(e.text()))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| wrong("not text").about(&state.join(RECIPIENTS_FILE)))?;
