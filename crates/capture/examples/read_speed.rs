@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::time::Duration;
 
-use gabion_capture::{Cursor, Error, Next, Source};
+use gabion_capture::{Cursor, Error, Next, OpenOptions, Source};
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -41,7 +41,8 @@ fn batches(path: &str) {
 /// The bare cursor over bytes in memory.
 fn frames(path: &str) {
     let Ok(file) = File::open(path) else { return };
-    let Ok(source) = Source::from_file(file) else { return };
+    let options = OpenOptions { map: true, ..OpenOptions::default() };
+    let Ok(source) = Source::from_file_with(file, options) else { return };
     let Some((bytes, cursor)) = source.shared_bytes() else { return };
     let bytes: &[u8] = bytes;
     for _ in 0..2 {

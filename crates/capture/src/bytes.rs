@@ -1,11 +1,11 @@
 //! The bytes of a capture, shared between threads, and the frames in them.
 //!
-//! A file is mapped; the bytes of a stream are kept in blocks. Both have one type, so that a list
+//! The bytes of files and streams are kept in blocks; a file can be mapped instead. Both have one type, so that a list
 //! of [`FrameRef`]s works with either.
 //!
 //! `unsafe` stands here for mapping, advice about the map, and cache prefetching. The
 //! risk of mapping is known: if another program truncates the file while it is read, the process
-//! gets SIGBUS. Open files that may shrink with [`OpenOptions::map`](crate::OpenOptions) off.
+//! gets SIGBUS. Nothing of this project maps a capture; who embeds the crate can ([`OpenOptions::map`](crate::OpenOptions)).
 
 use std::fs::File;
 use std::io;

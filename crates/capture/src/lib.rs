@@ -2,12 +2,12 @@
 //!
 //! * Input: pcap (microseconds, nanoseconds, both byte orders, the header of Kuznetsov's patch) and
 //!   pcapng (any sections, interfaces, resolutions), plain or inside zstd or gzip.
-//! * Output: [`Frame`]s borrowed from the file's map or from a block of the stream, or lists of
+//! * Output: [`Frame`]s borrowed from a block of the file or stream, or lists of
 //!   [`FrameRef`]s over a shared [`CaptureBytes`], which is how a reader thread hands work to
 //!   others without copying; and a [`Ledger`](gabion_record::ledger::Ledger) that counts all
 //!   that could not be read, by reason.
 //! * Main types: [`Cursor`], the parser's state, free of I/O; [`Source`], which feeds it from a
-//!   map or a stream; [`AgreedClock`], the time that frames agree on; [`list`], which expands
+//!   file or a stream; [`AgreedClock`], the time that frames agree on; [`list`], which expands
 //!   folders; [`PcapWriter`] and [`RotatingPcap`].
 //!
 //! ```

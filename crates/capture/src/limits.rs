@@ -3,9 +3,9 @@
 
 use gabion_record::limits;
 
-/// Bytes of a block read from a stream: enough for thousands of frames, small enough that a dozen
-/// of them can be in flight.
-pub const STREAM_BLOCK: usize = 1 << 20;
+/// Bytes of a block read from a file or stream: enough for hundreds of frames, small enough that a block stays in the
+/// processor's cache until its frames are looked at, and that a dozen of them can be in flight.
+pub const STREAM_BLOCK: usize = 256 << 10;
 
 /// Bytes of a map that were read but stay resident, if the reader's thread also uses the frames. If other threads
 /// use them, the caller releases pages ([`CaptureBytes::release_until`](crate::CaptureBytes::release_until)).

@@ -23,15 +23,16 @@ use crate::stream::Streamed;
 /// How to open a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
-    /// Whether regular files are mapped (default). Off for files that another program may truncate.
+    /// Whether regular files are mapped. Off by default: if another program shortens a mapped file, the process gets
+    /// SIGBUS, and reading in blocks costs no more.
     pub map: bool,
-    /// Bytes of a block of a stream.
+    /// Bytes of a block of a stream, or of a file that is not mapped.
     pub block_len: usize,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        OpenOptions { map: true, block_len: limits::STREAM_BLOCK }
+        OpenOptions { map: false, block_len: limits::STREAM_BLOCK }
     }
 }
 
@@ -92,11 +93,12 @@ pub struct Source {
     notes_total: u64,
     is_done: bool,
     is_packed: bool,
+    /// Bytes of a file that is neither packed nor mapped.
+    file_len: Option<u64>,
 }
 
 impl Source {
-    /// A capture in a file that the caller has opened to read it. Regular files are mapped; zstd and gzip are
-    /// unpacked on the way.
+    /// A capture in a file that the caller has opened to read it; zstd and gzip are unpacked on the way.
     ///
     /// # Errors
     /// One line: empty file, not a capture, or unreadable.
@@ -119,13 +121,18 @@ impl Source {
         let mut magic = [0; 4];
         let known = file.read(&mut magic)?;
         file.seek(SeekFrom::Start(0))?;
-        if !options.map || packing(magic.get(..known).unwrap_or_default()).is_some() {
+        if packing(magic.get(..known).unwrap_or_default()).is_some() {
             return Source::from_reader_with(Box::new(file), false, options);
         }
         if kind.len() == 0 {
             return Err(Error::Empty);
         }
-        Source::from_bytes(CaptureBytes::map(&file)?)
+        if options.map {
+            return Source::from_bytes(CaptureBytes::map(&file)?);
+        }
+        let mut source = Source::from_reader_with(Box::new(file), false, options)?;
+        source.file_len = Some(kind.len());
+        Ok(source)
     }
 
     /// A capture that is completely in memory or mapped, not packed.
@@ -264,6 +271,7 @@ impl Source {
             notes_total: 0,
             is_done: false,
             is_packed: false,
+            file_len: None,
         }
     }
 
@@ -314,7 +322,7 @@ impl Source {
     pub fn has_more_at_hand(&self) -> bool {
         match &self.feed {
             Feed::Map(_) => true,
-            Feed::Stream(stream) => stream.has_more_at_hand(),
+            Feed::Stream(stream) => self.file_len.is_some() || stream.has_more_at_hand(),
             Feed::Live(interface) => interface.live.has_more_at_hand(),
         }
     }
@@ -369,9 +377,9 @@ impl Source {
         }
     }
 
-    /// Length of the capture in bytes, if known in advance (a map).
+    /// Length of the capture in bytes, if known in advance: of a file that is not packed, as it was when it was opened.
     pub fn len_bytes(&self) -> Option<u64> {
-        self.shared_bytes().map(|(bytes, _)| bytes.len() as u64)
+        self.file_len.or_else(|| self.shared_bytes().map(|(bytes, _)| bytes.len() as u64))
     }
 
     /// The stage's ledger. Items are records; bytes are those on the wire, or those in the file for

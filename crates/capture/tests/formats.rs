@@ -3,10 +3,12 @@
 
 mod build;
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 use build::{Bytes, Order};
-use gabion_capture::{CaptureBytes, Format, FrameRef, OpenOptions, Source, fuzz_entry};
+use gabion_capture::{
+    CaptureBytes, Format, FrameRef, OpenOptions, PcapWriter, Resolution, Source, fuzz_entry,
+};
 use gabion_record::ledger::{ShedReason, Tally};
 
 const S: u64 = 1_000_000_000;
@@ -527,6 +529,30 @@ fn blocks_that_are_held_do_not_change() {
         }
     }
     assert_eq!(n, 500);
+}
+
+/// A capture that another program shortens while it is read is one that is cut: nothing read so far is lost.
+#[test]
+fn a_file_that_becomes_shorter_ends_like_a_cut_one() {
+    const FRAMES: usize = 4_000;
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let mut writer = PcapWriter::new(Vec::new(), 1, Resolution::Nano, 0, u64::MAX).unwrap();
+    for n in 0..FRAMES {
+        let _ = writer.write(n as u64, 1, 1_000, &[7; 1_000]).unwrap();
+    }
+    file.write_all(&writer.finish().unwrap()).unwrap();
+    let mut source = Source::from_file(file.reopen().unwrap()).unwrap();
+    assert_eq!(source.len_bytes(), Some(24 + FRAMES as u64 * 1_016));
+    let (mut frames, mut count) = (Vec::new(), 0);
+    while let Some(block) = source.next_block(64, &mut frames) {
+        if count == 0 {
+            file.as_file().set_len(1 << 20).unwrap();
+        }
+        count += frames.drain(..).filter(|r| r.frame(&block.bytes).data == [7; 1_000]).count();
+    }
+    assert_eq!(count, (1 << 20) / 1_016);
+    assert_eq!(source.notes_total(), 1, "{:?}", source.notes());
+    source.ledger().balance().unwrap();
 }
 
 /// Two threads walk one capture independently.
