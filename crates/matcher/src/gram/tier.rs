@@ -140,6 +140,7 @@ impl<const Q: usize> Tier<Q> {
     ) {
         let mut verifier = Verifier { table, hay, scratch, scan, closed: [NO_KEY; CLOSED] };
         let positions = hay.len().checked_sub(Q).map_or(0, |room| room / STEP + 1);
+        let mut batch = Batch::default();
         let (mut from, mut resume) = (0, 0);
         while from < positions {
             let count = (positions - from).min(WORDS * 64);
@@ -150,13 +151,14 @@ impl<const Q: usize> Tier<Q> {
                 while mask != 0 {
                     let at = (from + word * 64 + mask.trailing_zeros() as usize) * STEP;
                     mask &= mask - 1;
-                    if at >= resume {
-                        resume = self.check_candidate(&mut verifier, at, on_hit);
+                    if at >= resume && batch.add(at) == BATCH {
+                        resume = self.check_batch(&mut verifier, &mut batch, resume, on_hit);
                     }
                 }
             }
             from += count;
         }
+        self.check_batch(&mut verifier, &mut batch, resume, on_hit);
         // The last bytes at an even offset have no further byte to form a gram with.
         if self.has_any_last
             && let Some(at) = hay.len().checked_sub(Q - 1)
@@ -167,20 +169,52 @@ impl<const Q: usize> Tier<Q> {
         }
     }
 
-    /// Looks up the gram at `at`, reports the patterns there, and returns the position to continue
-    /// at (0: the next one).
+    /// Looks up the grams of a batch from `resume` on, reports the patterns there, and returns the position to
+    /// continue at.
+    #[inline]
+    fn check_batch(
+        &self,
+        verifier: &mut Verifier<'_>,
+        batch: &mut Batch,
+        mut resume: usize,
+        on_hit: &mut impl FnMut(u32),
+    ) -> usize {
+        let candidates = &mut batch.candidates[..batch.count.min(BATCH)];
+        batch.count = 0;
+        // These loads do not wait for one another, and verification finds its lines in the cache.
+        for candidate in candidates.iter_mut() {
+            candidate.key = key_at::<Q>(verifier.hay, candidate.at);
+            candidate.hash = self.sieve.hash(candidate.key);
+            (candidate.from, candidate.to) = self.bounds(candidate.hash);
+        }
+        for candidate in candidates.iter_mut() {
+            let first = self.entries.get(candidate.from as usize);
+            candidate.first = first.map_or(0, |first| first.hash);
+        }
+        for candidate in candidates.iter() {
+            if candidate.at >= resume {
+                resume = self.check_candidate(verifier, candidate, on_hit);
+            }
+        }
+        resume
+    }
+
+    /// Reports the patterns of a candidate, and returns the position to continue at (0: the next one).
     #[inline]
     fn check_candidate(
         &self,
         verifier: &mut Verifier<'_>,
-        at: usize,
+        candidate: &Candidate,
         on_hit: &mut impl FnMut(u32),
     ) -> usize {
-        let key = key_at::<Q>(verifier.hay, at);
-        let hash = self.sieve.hash(key);
+        let &Candidate { at, key, hash, from, to, first } = candidate;
         let slot = (hash >> (32 - CLOSED.ilog2())) as usize;
         if verifier.closed[slot] != key {
-            let mut is_open = verifier.check(self.bucket(hash), hash, at, on_hit);
+            let is_alone = to.wrapping_sub(from) <= 1;
+            let mut is_open = (from != to && !(is_alone && first != hash)) && {
+                let bucket = self.entries.get(from as usize..to as usize).unwrap_or_default();
+                verifier.check(bucket, hash, at, on_hit)
+            };
             if self.has_any_first {
                 let hash = self.sieve.hash(key & Self::BUT_FIRST);
                 is_open |= verifier.check(self.bucket(hash), hash, at, on_hit);
@@ -198,12 +232,54 @@ impl<const Q: usize> Tier<Q> {
         if is_run::<Q>(verifier.hay, at) { end_of_run(verifier.hay, at) + 1 - Q } else { 0 }
     }
 
+    /// Where the bucket of a hash begins and ends.
+    #[inline(always)]
+    fn bounds(&self, hash: u32) -> (u32, u32) {
+        let number = (hash >> self.bucket_shift) as usize;
+        match (self.starts.get(number), self.starts.get(number + 1)) {
+            (Some(&from), Some(&to)) => (from, to),
+            _ => (0, 0),
+        }
+    }
+
     #[inline(always)]
     fn bucket(&self, hash: u32) -> &[Entry] {
-        let number = (hash >> self.bucket_shift) as usize;
-        let bounds = (self.starts.get(number), self.starts.get(number + 1));
-        let (Some(&from), Some(&to)) = bounds else { return &[] };
+        let (from, to) = self.bounds(hash);
         self.entries.get(from as usize..to as usize).unwrap_or_default()
+    }
+}
+
+/// Candidates that are looked up together. One misses the cache twice; those of a batch miss it at the same time.
+const BATCH: usize = 8;
+
+/// A position that the sieve let through, and its bucket.
+#[derive(Clone, Copy, Debug, Default)]
+struct Candidate {
+    at: usize,
+    key: u32,
+    hash: u32,
+    from: u32,
+    to: u32,
+    /// Hash of the bucket's first entry.
+    first: u32,
+}
+
+/// Candidates in the order of their positions.
+#[derive(Default)]
+struct Batch {
+    candidates: [Candidate; BATCH],
+    count: usize,
+}
+
+impl Batch {
+    /// Adds a position to a batch that is not full. Returns how many there are.
+    #[inline(always)]
+    fn add(&mut self, at: usize) -> usize {
+        if let Some(free) = self.candidates.get_mut(self.count) {
+            free.at = at;
+            self.count += 1;
+        }
+        self.count
     }
 }
 
