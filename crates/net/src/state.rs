@@ -19,22 +19,50 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Reputation {
     hosts: HashMap<(Addr, u32), u8, RandomState>,
-    /// The addresses of `hosts`.
+    /// The addresses of `hosts`, and those that have scores only in categories that no rule can name.
     listed: HashSet<Addr, RandomState>,
-    /// Version, masked address, prefix length, category, score.
-    networks: Vec<(u8, u128, u8, u32, u8)>,
+    /// By IP version and prefix length, the longest prefix first.
+    networks: Vec<Networks>,
+}
+
+/// Networks of one prefix length.
+#[derive(Debug)]
+struct Networks {
+    version: u8,
+    prefix: u8,
+    /// By masked address and category.
+    scores: HashMap<(u128, u32), u8, RandomState>,
 }
 
 impl Reputation {
-    /// Gives an address a score in a category, or a network, if its prefix is not longer than an address: one of all
-    /// bits is a network, too, as in Suricata 8.0.7.
-    pub fn set(&mut self, address: Addr, version: u8, prefix: u8, category: u32, score: u8) {
-        let full = if version == 6 { 128 } else { 32 };
-        if prefix > full {
+    /// Lists an address, with a score in a category if rules can name it.
+    pub fn set_address(&mut self, address: Addr, category: Option<u32>, score: u8) {
+        self.listed.insert(address);
+        if let Some(category) = category {
             self.hosts.insert((address, category), score);
-            self.listed.insert(address);
-        } else {
-            self.networks.push((version, mask(address, prefix), prefix, category, score));
+        }
+    }
+
+    /// Gives a network of an IP version a score in a category. One of a single address is a network, too, as in Suricata
+    /// 8.0.7.
+    pub fn set_network(
+        &mut self,
+        address: Addr,
+        version: u8,
+        prefix: u8,
+        category: u32,
+        score: u8,
+    ) {
+        let longest_first = |n: &Networks| (n.version, u8::MAX - n.prefix);
+        let wanted = (version, u8::MAX - prefix);
+        let place = self.networks.binary_search_by_key(&wanted, longest_first);
+        let place = place.unwrap_or_else(|place| {
+            let networks = Networks { version, prefix, scores: HashMap::default() };
+            self.networks.insert(place, networks);
+            place
+        });
+        if let Some(networks) = self.networks.get_mut(place) {
+            networks.scores.insert((mask(address, prefix), category), score);
         }
     }
 
@@ -44,11 +72,9 @@ impl Reputation {
         if self.listed.contains(&a) {
             return Some(self.hosts.get(&(a, category)).copied().unwrap_or(0));
         }
-        self.networks
-            .iter()
-            .filter(|n| n.0 == version && n.3 == category && mask(a, n.2) == n.1)
-            .max_by_key(|n| n.2)
-            .map(|n| n.4)
+        let of_version = self.networks.iter().filter(|n| n.version == version);
+        let mut found = of_version.map(|n| n.scores.get(&(mask(a, n.prefix), category)));
+        found.find_map(|score| score.copied())
     }
 }
 

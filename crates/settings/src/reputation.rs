@@ -30,11 +30,17 @@ pub(crate) fn load(config: &Tree, set: &Ruleset) -> Result<Reputation> {
     for path in files(config) {
         for line in entries(&text(&path)?) {
             let Ok(score) = score(line.1) else { continue };
-            let Some((_, category)) = ids.iter().find(|(id, _)| *id == score.category) else {
-                continue;
-            };
-            let version = if score.ip.is_ipv6() { 6 } else { 4 };
-            r.set(Addr::from_ip(score.ip), version, score.prefix, *category, score.score);
+            let category = ids.iter().find(|(id, _)| *id == score.category).map(|(_, n)| *n);
+            let (address, version) =
+                (Addr::from_ip(score.ip), if score.ip.is_ipv6() { 6 } else { 4 });
+            match (score.prefix, category) {
+                // An address is listed also where its category is none of the file's.
+                (None, category) => r.set_address(address, category, score.score),
+                (Some(prefix), Some(category)) => {
+                    r.set_network(address, version, prefix, category, score.score);
+                }
+                (Some(_), None) => {}
+            }
         }
     }
     Ok(r)
@@ -123,7 +129,8 @@ fn category(line: &str) -> std::result::Result<(u32, &str), Fault<'_>> {
 /// The score of an address or network in a category.
 struct Score {
     ip: IpAddr,
-    prefix: u8,
+    /// That of a network.
+    prefix: Option<u8>,
     category: u32,
     score: u8,
 }
@@ -145,14 +152,28 @@ fn score(line: &str) -> std::result::Result<Score, Fault<'_>> {
     };
     let ip: IpAddr = address.parse().map_err(|_| bad())?;
     let (kind, most) = if ip.is_ipv6() { ("ipv6", 128) } else { ("ipv4", 32) };
-    let prefix = prefix.map_or(Some(most), |prefix| prefix.parse().ok());
-    let prefix = prefix.filter(|prefix| *prefix <= most).ok_or(Fault::NoNetwork(kind, network))?;
+    let no_network = Fault::NoNetwork(kind, network);
+    let prefix = match prefix.map(str::parse) {
+        None => None,
+        Some(Ok(prefix)) if prefix <= most => Some(prefix),
+        Some(_) => return Err(no_network),
+    };
     Ok(Score { ip, prefix, category, score })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // An address and its network differ: only a listed address has a score of zero in other categories.
+    #[test]
+    fn an_address_is_no_network_of_one() {
+        let prefix = |line| score(line).map(|s| s.prefix).ok();
+        assert_eq!(prefix("10.0.0.1,1,100"), Some(None));
+        assert_eq!(prefix("10.0.0.1/32,1,100"), Some(Some(32)));
+        assert_eq!(prefix("::1,1,100"), Some(None));
+        assert_eq!(prefix("::1/128,1,100"), Some(Some(128)));
+    }
 
     // Suricata 8.0.7 takes and refuses the same lines. Where it passes over a line that begins with a blank
     // in silence, the line is named here.

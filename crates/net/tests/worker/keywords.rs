@@ -281,6 +281,7 @@ fn an_address_that_is_listed_has_a_score_in_each_category() {
     assert_eq!(alerts(4, 9, "src,A"), zero);
     assert_eq!(alerts(5, 9, "src,B"), high);
     assert_eq!(alerts(5, 9, "src,C"), ["isnotset"]);
+    assert_eq!(alerts(6, 9, "src,A"), zero, "in a category that no file names");
     let known = ["isset", "<,95", "=,0", ">=,0", "!=,7"];
     assert_eq!(alerts(1, 2, "any,C"), known);
     assert_eq!(alerts(1, 2, "both,C"), known);
@@ -289,7 +290,7 @@ fn an_address_that_is_listed_has_a_score_in_each_category() {
     assert_eq!(alerts(4, 1, "any,A"), [&known[..2], &["=,0", ">,10"], &known[3..]].concat());
 }
 
-/// An engine with these rules, three categories and five entries of reputation.
+/// An engine with these rules, three categories and six entries of reputation.
 fn with_reputation(text: &str) -> Arc<Engine> {
     let categories = ["A", "B", "C"].map(str::to_owned).to_vec();
     let options = LoadOptions { reputation_categories: categories, ..LoadOptions::default() };
@@ -301,14 +302,18 @@ fn with_reputation(text: &str) -> Arc<Engine> {
     let id = |name: &str| set.categories.find(name).expect("rules load all categories");
     let address = |n: u8| gabion_record::Addr::v4([10, 0, 0, n]);
     for (n, prefix, category, score) in [
-        (1, u8::MAX, "A", 50),
-        (2, 31, "A", 60),
-        (2, u8::MAX, "B", 70),
-        (4, u8::MAX, "A", 0),
-        (5, 32, "B", 20),
+        (1, None, "A", 50),
+        (2, Some(31), "A", 60),
+        (2, None, "B", 70),
+        (4, None, "A", 0),
+        (5, Some(32), "B", 20),
     ] {
-        reputation.set(address(n), 4, prefix, id(category), score);
+        match prefix {
+            None => reputation.set_address(address(n), Some(id(category)), score),
+            Some(prefix) => reputation.set_network(address(n), 4, prefix, id(category), score),
+        }
     }
+    reputation.set_address(address(6), None, 90);
     let config = Tree::default();
     let protocols = Protocols::new(&config, Requirements::default()).expect("good defaults");
     let defaults = EngineOptions::from_tree(&config).expect("good defaults");
