@@ -165,6 +165,8 @@ pub struct StreamConfig {
     pub toclient_chunk: u32,
     /// Whether payload rules inspect reassembled data at all (`stream.reassembly.raw`).
     pub raw: bool,
+    /// Data that comes again with other bytes is an event.
+    pub compares_overlaps: bool,
     /// Number of regions of data far apart that one direction may keep.
     pub max_regions: u8,
     /// How urgent data is handled.
@@ -200,6 +202,7 @@ impl Default for StreamConfig {
             toserver_chunk: 2_560,
             toclient_chunk: 2_560,
             raw: true,
+            compares_overlaps: true,
             max_regions: 8,
             urgent_policy: UrgentPolicy::Oob,
             oob_limit_policy: OobLimitPolicy::Drop,

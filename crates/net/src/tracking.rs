@@ -2,6 +2,7 @@
 
 use crate::account::Account;
 use crate::context::PacketOutcome;
+use crate::detect::Detector;
 use crate::engine::Engine;
 use crate::exception::Exception;
 use crate::flow_state::NetFlow;
@@ -9,8 +10,8 @@ use crate::frame_in::FrameIn;
 use crate::tcp_segment::tcp_segment;
 use crate::view::PacketView;
 use gabion_flow::{
-    EndReason, ExceptionTrigger, Flow, FlowTable, Lookup, PacketFacts, PacketKey, Stream, TcpState,
-    TcpTracker, TcpVerdict, packet_key, quoted_key,
+    EndReason, ExceptionTrigger, Flow, FlowTable, Lookup, PacketFacts, PacketKey, Stream,
+    StreamEvent, TcpState, TcpTracker, TcpVerdict, packet_key, quoted_key,
 };
 use gabion_packet::{Flags, TransportHeader};
 use gabion_record::ledger::ShedReason;
@@ -99,7 +100,17 @@ pub(crate) struct StreamStage {
 impl StreamStage {
     /// A stage with these budgets for sessions and their data.
     pub(crate) fn new(engine: &Engine, sessions: Budget, data: Budget) -> StreamStage {
-        StreamStage { tcp: TcpTracker::new(engine.options.stream.clone(), sessions, data) }
+        let mut stage =
+            StreamStage { tcp: TcpTracker::new(engine.options.stream.clone(), sessions, data) };
+        stage.adopt(engine);
+        stage
+    }
+
+    /// Continues with another engine. Suricata 8.0.7 compares data that comes again only where a rule asks for it.
+    pub(crate) fn adopt(&mut self, engine: &Engine) {
+        let asks =
+            |det: &Detector| det.stream_events.contains_key(&StreamEvent::OverlapDifferentData);
+        self.tcp.compare_overlaps(engine.detector.as_ref().is_some_and(asks));
     }
 
     /// Follows the session of a TCP packet and notes in the packet whether it is established. `None`: the

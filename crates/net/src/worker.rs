@@ -131,6 +131,7 @@ impl Worker {
         // They are named by their place, which another set gives to other rules.
         self.common.pinned = Pinned::of_rules(&engine);
         self.stages.inspection.adopt(&engine);
+        self.stages.stream.adopt(&engine);
         std::mem::replace(&mut self.common.engine, engine)
     }
 

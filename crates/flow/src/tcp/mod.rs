@@ -68,6 +68,11 @@ impl TcpTracker {
         &self.cfg
     }
 
+    /// Whether data that comes again with other bytes is an event from now on.
+    pub fn compare_overlaps(&mut self, compares: bool) {
+        self.cfg.compares_overlaps = compares;
+    }
+
     /// The tracker's budgets: of sessions and of stream data.
     pub fn budgets(&self) -> [&Budget; 2] {
         [&self.ssn_budget, &self.data_budget]

@@ -86,7 +86,7 @@ impl TcpSession {
                 step.verdict.stream_len = len as u32;
                 step.verdict.must_rewrite = inline && lost;
                 step.counters.overlap += u64::from(overlap);
-                if differs {
+                if differs && step.cfg.compares_overlaps {
                     step.counters.overlap_diff_data += 1;
                     step.event(StreamEvent::OverlapDifferentData);
                 }
