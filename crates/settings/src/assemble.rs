@@ -12,10 +12,11 @@ use gabion_net::{
 use gabion_packet::DecodeConfig;
 use gabion_proto::Requirements;
 use gabion_record::Tree;
-use gabion_record::applayer::{BufferNeed, Catalog};
+use gabion_record::applayer::{BufferDef, BufferNeed, Catalog};
 use gabion_record::eve::Wants;
 use gabion_rules::{Ruleset, SignatureFlags};
 use gabion_runtime::memory::SmallPages;
+use std::collections::HashSet;
 
 /// Alerts in which a transaction is named by guess, where `detect.stream-tx-log-limit` says nothing (Suricata 8.0.7).
 const TX_GUESSES: u8 = 4;
@@ -303,16 +304,21 @@ fn needs(rules: &Ruleset, catalog: &Catalog) -> Requirements {
         r.ja3 |= s.facts.ja3;
         r.hassh |= s.facts.hassh;
     }
+    let mut known = HashSet::new();
     for s in &rules.signatures {
         for b in s.buffers.iter() {
             let BufferRef::App(id) = b.buffer else { continue };
-            let Some(def) = catalog.buffer(id) else { continue };
-            match def.def.need {
-                BufferNeed::Nothing | BufferNeed::Bodies => {}
-                BufferNeed::Ja3 => r.ja3 = true,
-                BufferNeed::Hassh => r.hassh = true,
-                BufferNeed::FileData => r.file_data = true,
-                BufferNeed::FileMagic => r.magic = true,
+            let Some(def) = catalog.buffer(id).filter(|_| known.insert(id)) else { continue };
+            // Each protocol that offers the buffer has a need of its own.
+            let is_it = |b: &&BufferDef| b.name == def.def.name;
+            for own in catalog.tables().filter_map(|(_, table)| table.buffers.iter().find(is_it)) {
+                match own.need {
+                    BufferNeed::Nothing | BufferNeed::Bodies => {}
+                    BufferNeed::Ja3 => r.ja3 = true,
+                    BufferNeed::Hassh => r.hassh = true,
+                    BufferNeed::FileData => r.file_data = true,
+                    BufferNeed::FileMagic => r.magic = true,
+                }
             }
         }
         for t in &s.tx {
@@ -331,4 +337,30 @@ fn needs(rules: &Ruleset, catalog: &Catalog) -> Requirements {
         r.file_data |= s.flags.has(SignatureFlags::FILESTORE);
     }
     r
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gabion_rules::{LoadOptions, RuleSource, RuleVars};
+
+    /// What a rule needs, by its options.
+    fn needs_of(options: &str) -> Requirements {
+        let catalog = gabion_proto::registry::catalog();
+        let text = format!("alert http any any -> any any ({options} sid:1;)");
+        let source = RuleSource { name: "test.rules", text: &text, is_firewall: false };
+        let options = LoadOptions::default();
+        let (set, said) = Ruleset::load(&[source], &catalog, &RuleVars::default(), &options);
+        assert_eq!(set.signatures.len(), 1, "{said:?}");
+        needs(&set, &catalog)
+    }
+
+    /// HTTP/2 keeps bodies as files, HTTP/1 does not.
+    #[test]
+    fn a_rule_needs_what_any_protocol_needs_for_its_buffers() {
+        for buffer in ["http.request_body", "http.response_body", "file.data"] {
+            assert!(needs_of(&format!("{buffer}; content:\"x\";")).file_data, "{buffer}");
+        }
+        assert!(!needs_of("http.uri; content:\"x\";").file_data);
+    }
 }

@@ -158,6 +158,56 @@ fn each_frame_of_http2_makes_stream_data_due() {
     assert_alerts(&session(80, &rest), expected);
 }
 
+/// A literal field of HTTP/2 without Huffman codes (RFC 7541 6.2.2).
+fn field(name: &str, value: &str) -> Vec<u8> {
+    let text = |t: &str| [&[t.len() as u8], t.as_bytes()].concat();
+    [vec![0], text(name), text(value)].concat()
+}
+
+/// A frame of HTTP/2 of its stream 1.
+fn http2_frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags, 0, 0, 0, 1], payload].concat()
+}
+
+/// Suricata 8.0.7 alerts on the same packets, but that it alerts on questions again with later packets.
+#[test]
+fn rules_of_dns_are_asked_of_questions_and_answers_in_http2() {
+    let (client, server) = (true, false);
+    let question = b"\0\0\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x03com\0\0\x01\0\x01";
+    let answer = [
+        b"\0\0\x81\x80\0\x01\0\x01\0\0\0\0\x03www\x07example\x03com\0\0\x01\0\x01".as_slice(),
+        b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\x01\x02\x03\x04",
+    ]
+    .concat();
+    let settings = b"\0\0\0\x04\0\0\0\0\0";
+    let hello = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), settings].concat();
+    let kind = field("content-type", "application/dns-message");
+    let target = [field(":path", "/dns-query"), field(":authority", "a.example")].concat();
+    let post = [b"\x83\x87".as_slice(), &target, &kind].concat();
+    let found = [b"\x88".as_slice(), &kind].concat();
+    let says: [(bool, &[u8]); 6] = [
+        (client, &hello),
+        (server, settings),
+        (client, &http2_frame(1, 4, &post)),
+        (client, &http2_frame(0, 1, question)),
+        (server, &http2_frame(1, 4, &found)),
+        (server, &http2_frame(0, 1, &answer)),
+    ];
+    let mut rest: Vec<(bool, u8, &[u8])> =
+        says.iter().flat_map(|(side, text)| [(*side, ACK, *text), (!side, ACK, b"")]).collect();
+    rest.extend([(client, FIN_ACK, &b""[..]), (server, FIN_ACK, b""), (client, ACK, b"")]);
+    let expected: &[(&str, &[u64])] = &[
+        ("dns dns.query; content:\"www\";", &[13]),
+        ("dns dns.rrtype:1; flow:to_server;", &[13]),
+        ("dns dns.rrtype:1; flow:to_client;", &[17]),
+        ("dns dns.opcode:0;", &[13, 17]),
+        ("dns dns.answers.rrname; content:\"www\";", &[17]),
+        ("dns dns.response.rrname; content:\"www\";", &[17]),
+    ];
+    assert_alerts(&session(80, &rest), expected);
+}
+
 /// Suricata 8.0.7 alerts as often (`docs/semantics.md`, "The end of a flow").
 #[test]
 fn thresholds_count_at_a_flow_s_end_with_the_time_of_the_end() {

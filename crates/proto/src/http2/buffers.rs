@@ -81,11 +81,11 @@ pub(crate) const BUFFERS: [BufferDef; 32] = [
     BufferDef {
         streaming: true,
         ..more("http.request_body", &[Hook::new(ToServer, state::DATA_CLIENT, Local::Body as u16)])
-            .needing(BufferNeed::Bodies)
+            .needing(BufferNeed::FileData)
     },
     BufferDef {
         streaming: true,
-        ..more("http.response_body", &response(Local::Body)).needing(BufferNeed::Bodies)
+        ..more("http.response_body", &response(Local::Body)).needing(BufferNeed::FileData)
     },
     more("http.host.raw", &request(Local::HostRaw)),
     more("http.host", &request(Local::Host)),

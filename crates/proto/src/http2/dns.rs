@@ -2,6 +2,7 @@
 //! body of a response.
 
 use super::limits::{DNS_BYTES_MAX, reached};
+use super::tx::state;
 use crate::dns::log::{Formats, write_message};
 use crate::dns::tables::{RCODES, RRTYPES, buffer, integer};
 use crate::dns::{Message, Section};
@@ -16,8 +17,12 @@ pub(crate) const MEDIA_TYPE: &[u8] = b"application/dns-message";
 /// Number of the first buffer of DNS: those of HTTP/2 are before it.
 pub(crate) const FIRST: u16 = 64;
 
+/// A question is there with the end of the fields or the body of its request, an answer with the body of its response.
 const fn both(local: u16) -> [Hook; 2] {
-    [Hook::new(ToServer, 1, FIRST + local), Hook::new(ToClient, 1, FIRST + local)]
+    [
+        Hook::new(ToServer, state::DATA_CLIENT, FIRST + local),
+        Hook::new(ToClient, state::DATA_SERVER, FIRST + local),
+    ]
 }
 
 const fn names(name: &'static str, hooks: &'static [Hook]) -> BufferDef {
@@ -26,18 +31,21 @@ const fn names(name: &'static str, hooks: &'static [Hook]) -> BufferDef {
 
 /// The buffers of DNS; their definitions are DNS's own.
 pub(crate) const BUFFERS: [BufferDef; 8] = [
-    names("dns.query", &[Hook::new(ToServer, 1, FIRST + buffer::QUERIES)]),
+    names("dns.query", &[Hook::new(ToServer, state::DATA_CLIENT, FIRST + buffer::QUERIES)]),
     names("dns.query.name", &both(buffer::QUERIES)),
     names("dns.queries.rrname", &both(buffer::QUERIES)),
     names("dns.answer.name", &both(buffer::ANSWERS)),
     names("dns.answers.rrname", &both(buffer::ANSWERS)),
     names("dns.authorities.rrname", &both(buffer::AUTHORITIES)),
     names("dns.additionals.rrname", &both(buffer::ADDITIONALS)),
-    names("dns.response.rrname", &[Hook::new(ToClient, 1, FIRST + buffer::RESPONSE)]),
+    names(
+        "dns.response.rrname",
+        &[Hook::new(ToClient, state::DATA_SERVER, FIRST + buffer::RESPONSE)],
+    ),
 ];
 
 const fn number(local: u16) -> [Hook; 2] {
-    [Hook::new(ToServer, 0, local), Hook::new(ToClient, 0, local)]
+    [Hook::new(ToServer, state::DATA_CLIENT, local), Hook::new(ToClient, state::DATA_SERVER, local)]
 }
 
 /// The numbers of DNS.
