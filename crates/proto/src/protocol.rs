@@ -55,6 +55,8 @@ pub struct Protocol {
     pub is_never_empty: bool,
     /// EVE writes a transaction's number at the top of its record, else inside its object.
     pub tx_id_on_top: bool,
+    /// Records of its transactions and files name the client that a proxy forwards for, where `xff` is set.
+    pub names_forwarded_client: bool,
     /// It is the protocol with which a session continues after it asked for encryption (STARTTLS).
     pub is_encryption: bool,
     /// What a rule may require (`requires: feature NAME`), each with the key of its configuration that switches it off.
@@ -100,6 +102,7 @@ impl Protocol {
             eve_defaults: &[],
             is_never_empty: false,
             tx_id_on_top: false,
+            names_forwarded_client: false,
             is_encryption: false,
             features: &[],
             free_key: None,

@@ -223,7 +223,8 @@ impl RecordStage {
             let head = Header { metadata: Some(meta), ..flow_header(view, flow, d) };
             let object = TxObject { tx };
             let mut stored = Vec::new();
-            let forwarded_for = |name: &str, last: bool| tx.forwarded_for(name, last);
+            let find = |name: &str, last: bool| tx.forwarded_for(name, last);
+            let forwarded_for: ForwardedFor<'_> = &find;
             if let Some(list) = tx.files(d) {
                 for (n, f) in list.files.iter().enumerate() {
                     if f.is_logged || f.state == FileState::Open {
@@ -242,7 +243,7 @@ impl RecordStage {
                         app: Some(AppObject { key, object: &object }),
                         app_proto: app_names(&engine.catalog, &flow.ext.app),
                         file,
-                        forwarded_for: Some((d, &forwarded_for)),
+                        forwarded_for: p.names_forwarded_client.then_some((d, &forwarded_for)),
                     };
                     let (bytes, start) = f.content();
                     if store && start == 0 {
@@ -323,7 +324,8 @@ impl<'a> About<'a> {
             metadata: Some(self.meta),
             ..flow_header(self.view, self.flow, from)
         });
-        let forwarded_for = |name: &str, last: bool| tx.forwarded_for(name, last);
+        let find = |name: &str, last: bool| tx.forwarded_for(name, last);
+        let forwarded_for: ForwardedFor<'_> = &find;
         for part in 0..parts {
             let object = TxPart { tx, part };
             sink.app(&AppRecord {
@@ -336,7 +338,7 @@ impl<'a> About<'a> {
                 app_proto: self.names,
                 is_never_empty: p.is_never_empty,
                 line_log: p.table.own_outputs.line_log,
-                forwarded_for: Some((from, &forwarded_for)),
+                forwarded_for: p.names_forwarded_client.then_some((from, &forwarded_for)),
             });
         }
     }

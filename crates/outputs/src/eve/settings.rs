@@ -17,8 +17,8 @@ pub struct Xff {
 
 impl Xff {
     /// That of a type. What the type says of it holds, also that there is none; else what the output says.
-    fn of_type(output: &Tree, own: Option<&Tree>) -> Option<Xff> {
-        Xff::from_config(own.and_then(|t| t.child("xff")).or_else(|| output.child("xff")))
+    fn of_type(output: &Tree, own: &Tree) -> Option<Xff> {
+        Xff::from_config(own.child("xff").or_else(|| output.child("xff")))
     }
 
     fn from_config(node: Option<&Tree>) -> Option<Xff> {
@@ -87,8 +87,8 @@ pub struct EveSettings {
     pub sensor_name: Option<String>,
     /// Options of alerts, when alerts are written.
     pub alert: Option<Arc<AlertSettings>>,
-    /// Who clients behind proxies are, in records of HTTP and of its files.
-    pub(super) xff: [Option<Xff>; 2],
+    /// How records of types name the client of a proxy, of those types that shall.
+    xff: Vec<(String, Xff)>,
     /// Place among the types of the one that was asked for last.
     last: Cell<usize>,
 }
@@ -126,13 +126,11 @@ impl EveSettings {
         }
         let alert = types.iter().find(|(n, _)| n == "alert").map(|(_, t)| {
             let mut alert = read_alert(t);
-            alert.xff = Xff::of_type(node, Some(t));
+            alert.xff = Xff::of_type(node, t);
             Arc::new(alert)
         });
-        let xff = ["http", "files"].map(|name| {
-            let own = types.iter().find(|(n, _)| n == name).map(|(_, t)| t);
-            Xff::of_type(node, own)
-        });
+        let xff_of = |(name, own): &(String, Tree)| Some((name.clone(), Xff::of_type(node, own)?));
+        let xff = types.iter().filter_map(xff_of).collect();
         EveSettings {
             metadata: node.flag("metadata").unwrap_or(true),
             community_id: (node.flag("community-id") == Some(true))
@@ -147,6 +145,11 @@ impl EveSettings {
             xff,
             last: Cell::new(0),
         }
+    }
+
+    /// How records of a type name the client of a proxy.
+    pub(super) fn type_xff(&self, name: &str) -> Option<&Xff> {
+        self.xff.iter().find(|(n, _)| n == name).map(|(_, xff)| xff)
     }
 
     /// Settings of a type, when it has a node of its own.

@@ -176,9 +176,7 @@ impl EveWriter {
     /// The line of a transaction, when its type is written.
     pub fn app(&mut self, r: &AppRecord<'_>) -> Option<Piece<'_>> {
         self.settings.type_node(r.type_name)?;
-        let [xff, _] = &self.settings.xff;
-        let xff = xff.as_ref().filter(|_| r.type_name == "http");
-        let client = Client::find(xff, r.forwarded_for);
+        let client = Client::find(self.settings.type_xff(r.type_name), r.forwarded_for);
         self.begin_with(&r.header, r.event_type, client.filter(|c| c.overwrites));
         let j = &mut self.line;
         if r.tx_id_on_top {
@@ -210,9 +208,7 @@ impl EveWriter {
     /// The line of a file, when files are written.
     pub fn file(&mut self, r: &FileRecord<'_>) -> Option<Piece<'_>> {
         self.settings.type_node("files")?;
-        let [_, xff] = &self.settings.xff;
-        let xff = xff.as_ref().filter(|_| r.app_proto.app_proto == Some("http"));
-        let client = Client::find(xff, r.forwarded_for);
+        let client = Client::find(self.settings.type_xff("files"), r.forwarded_for);
         self.begin_with(&r.header, "fileinfo", client.filter(|c| c.overwrites));
         let j = &mut self.line;
         if let Some(app) = &r.app {

@@ -26,6 +26,9 @@ pub(crate) const INFLATE_BYTES: usize = 44 << 10;
 /// Bytes that a decoder of brotli takes in addition to its window, for tables of codes above all.
 pub(crate) const BROTLI_STATE_BYTES: usize = 64 << 10;
 
+/// Length of a header that names the client of a proxy (Suricata's `XFF_CHAIN_MINLEN`, `XFF_CHAIN_MAXLEN`).
+pub(crate) const FORWARDED_LEN: std::ops::Range<usize> = 7..256;
+
 limits! { "proto.http1";
     /// Bytes that a flow may have unpacked in addition to 64 for each packed byte that it sent: more than the
     /// default limits of bodies let anybody see. (A window of brotli holds 16 bytes less than a power of

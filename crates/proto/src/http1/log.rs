@@ -264,16 +264,21 @@ pub(crate) fn forwarded_for(tx: &Tx, header: &str, take_last: bool) -> Option<st
     forwarded_address(tx.request.headers.get(header.to_ascii_lowercase().as_bytes())?, take_last)
 }
 
-/// The same, of the field's value.
+/// The same, of the field's value, as Suricata 8.0.7 reads it: the last address begins after the last space, a value
+/// that is too short or too long names nobody, and nothing is trimmed.
 pub(crate) fn forwarded_address(value: &[u8], take_last: bool) -> Option<std::net::IpAddr> {
-    let mut parts = value.split(|b| *b == b',');
-    let part = if take_last { parts.next_back() } else { parts.next() }?;
-    let text = std::str::from_utf8(part).ok()?.trim().trim_matches('"');
-    if let Some(rest) = text.strip_prefix('[') {
-        return rest.split(']').next()?.parse().ok();
+    if !super::limits::FORWARDED_LEN.contains(&value.len()) {
+        return None;
     }
+    let mut parts = value.split(|b| *b == if take_last { b' ' } else { b',' });
+    let part = if take_last { parts.next_back() } else { parts.next() }?;
+    let text = std::str::from_utf8(part).ok()?;
+    if let Some(rest) = text.strip_prefix('[') {
+        return rest.split_once(']')?.0.parse().ok();
+    }
+    let count = |sign: u8| text.bytes().filter(|b| *b == sign).count();
     let text = match text.split_once(':') {
-        Some((v4, port)) if !port.contains(':') => v4,
+        Some((v4, _)) if (count(b'.'), count(b':')) == (3, 1) => v4,
         _ => text,
     };
     text.parse().ok()

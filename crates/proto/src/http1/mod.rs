@@ -108,6 +108,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     auto_trigger_raw: false,
     eve_defaults: &[("extended", "yes")],
     is_never_empty: true,
+    names_forwarded_client: true,
     tx_id_on_top: true,
     free_key: Some("libhtp.server-config"),
     configure: |node| Ok(Arc::new(Arc::new(Settings::from_node(node)?))),
