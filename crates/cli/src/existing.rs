@@ -6,7 +6,7 @@ use crate::exit::{Exit, Fault};
 use crate::log::folders::state_of;
 use gabion_outputs::{kinds, profile_store};
 use gabion_reports::RUN_FILE;
-use gabion_runtime::named_files::NamedFiles;
+use gabion_runtime::files::NamedFiles;
 use gabion_runtime::output::{self, Existing, clear, refuse_link, write_whole};
 use gabion_sensor::flows::Resumed;
 use gabion_sensor::packets::Input;

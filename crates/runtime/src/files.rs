@@ -1,6 +1,10 @@
 //! Opens files for sources and outputs with the rights of this process. Libraries get this from the front door, as a
 //! [`FileOpener`], and open nothing by themselves.
 
+mod named;
+
+pub use named::NamedFiles;
+
 use crate::input::open_once;
 use crate::output::{Existing, open_file};
 use gabion_record::files::{FileOpener, OpenMode};

@@ -5,7 +5,7 @@
 //! * [`fanout`]: several workers of a stage: which are lost, which stall, buffers that are used again.
 //! * [`files`]: what opens files for sources and outputs, with the rights of this process.
 //! * [`input`]: pipes and standard input, read so that a request to stop is heard.
-//! * [`named_files`]: the files that a command reads and writes; outputs that would destroy one are refused.
+//! * [`files::NamedFiles`]: the files that a command reads and writes; outputs that would destroy one are refused.
 //! * [`operator_file`]: files that an operator names: read whole, with a limit; devices are refused.
 //! * [`jobs`]: work in parts that a caller waits for.
 //! * [`output`]: files and streams that are written: links of others are refused, a request to stop is heard.
@@ -43,7 +43,6 @@ pub mod limits;
 pub mod memory;
 pub mod message;
 pub mod metrics;
-pub mod named_files;
 pub mod operator_file;
 pub mod output;
 pub mod processors;

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Fault};
 use crate::{direct_opener, existing, standard_output, values};
 use clap::Args;
-use gabion_runtime::named_files::NamedFiles;
+use gabion_runtime::files::NamedFiles;
 use gabion_sensor::guard::GuardReport;
 use std::path::PathBuf;
 

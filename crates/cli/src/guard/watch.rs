@@ -8,7 +8,7 @@ use crate::{direct_opener, existing, values};
 use clap::Args;
 use gabion_outputs::guard_events;
 use gabion_record::json::Json;
-use gabion_runtime::named_files::NamedFiles;
+use gabion_runtime::files::NamedFiles;
 use gabion_runtime::signals::Signals;
 use gabion_sensor::guard::{GuardCpuSecond, GuardNews, GuardSecond, GuardWatch};
 use std::fmt::Write;

@@ -2,11 +2,11 @@
 
 use super::options::Prove;
 use super::{Ended, LogFault, folders};
-use crate::exit::about;
 use crate::existing::is_there;
+use crate::exit::about;
 use crate::standard_output;
 use gabion_record::json::Json;
-use gabion_runtime::named_files::NamedFiles;
+use gabion_runtime::files::NamedFiles;
 use gabion_runtime::output::write_whole;
 use gabion_seal::proof::{Wanted, prove};
 use gabion_seal::reader::Reader;

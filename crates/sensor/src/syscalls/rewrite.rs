@@ -5,7 +5,7 @@ use crate::Error;
 use crate::packets::InputOpener;
 use gabion_record::files::{FileOpener, OpenMode};
 use gabion_runtime::StopFlag;
-use gabion_runtime::named_files::NamedFiles;
+use gabion_runtime::files::NamedFiles;
 use gabion_scap::{ConvertError, Converted, Merger, Writer, convert};
 use std::fs::File;
 use std::io::{self, Write};
