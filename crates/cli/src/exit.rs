@@ -156,8 +156,9 @@ impl Fault {
     /// Files of folders are no captures: a fault of the input only if that is all that there is.
     pub(crate) fn no_captures(others: usize, all: usize) -> Fault {
         let others_shown = thousands(others as u64);
-        let said =
-            format!("{others_shown} files in the folders are not captures, by name and content");
+        let said = format!(
+            "files of the folders that are not captures, by name and content: {others_shown}"
+        );
         if others < all {
             return Fault { exit: Exit::Done, message: said.into() };
         }

@@ -74,6 +74,30 @@ fn why_explains_a_rule_or_says_that_it_is_not_there() {
     assert!(r.out.contains("contet") && r.out.contains("no such rule"), "{}", r.out);
     assert_eq!(why("77").code, 1);
     assert_eq!(why("x").code, 2);
+    // A program that reads JSON finds no text of another kind.
+    let r = gabion(&["rules", "why", "77", "-S", &rules, "--json"]);
+    assert_eq!((r.code, r.out.as_str()), (1, ""), "{}", r.err);
+    assert!(r.err.contains("no such rule"), "{}", r.err);
+}
+
+/// A folder in which no file is a capture is a fault of the input, as an empty one is; one capture is enough.
+#[test]
+fn a_folder_without_a_capture_is_refused() {
+    let (_dir, rules) = rules_file();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display().to_string();
+    std::fs::write(folder.path().join("notes.txt"), "nothing").unwrap();
+    for args in
+        [&["read", &path, "--rules", &rules, "-q"][..], &["rules", "test", &path, "-S", &rules]]
+    {
+        let r = gabion(args);
+        assert_eq!(r.code, 3, "{args:?}: {}", r.err);
+        assert!(r.err.contains("content: 1: name a capture"), "{args:?}: {}", r.err);
+    }
+    std::fs::copy(demo(), folder.path().join("demo.pcap")).unwrap();
+    let r = gabion(&["read", &path, "--rules", &rules]);
+    assert_eq!(r.code, 0, "{}", r.err);
+    assert!(r.err.contains("content: 1\n"), "{}", r.err);
 }
 
 #[test]
