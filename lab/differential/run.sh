@@ -24,6 +24,10 @@ while IFS=$'\t' read -r name options floor; do
       --out "$out/$name-$seed.tsv" --floor "$floor" ${words[@]+"${words[@]}"} "$@" || failed=1
   done
 done <lab/differential/floors.tsv
+if [ -d "$corpus/suricata-verify/tests" ]; then
+  echo "== refused rules"
+  python3 lab/differential/refusals.py "$suricata" "$GABION" "$yaml" "$corpus/suricata-verify/tests" --out "$out/refusals" --floor 98.0 || failed=1
+fi
 if [ -e "$corpus/bench/mixed.pcap.zst" ]; then
   echo "== records of bench"
   GABION_CORPUS=$corpus cargo run --release --locked --quiet --package gabion-conformance --bin records -- --binary "$GABION" \

@@ -186,7 +186,8 @@ fn item(text: &str) -> Option<Item> {
 
 fn mask_v4(text: &str) -> Option<u32> {
     if let Ok(mask) = text.parse::<Ipv4Addr>() {
-        return Some(u32::from(mask));
+        let bits = u32::from(mask);
+        return (bits.leading_ones() + bits.trailing_zeros() >= 32).then_some(bits);
     }
     let bits: u32 = text.parse().ok().filter(|b| *b <= 32)?;
     Some(u32::MAX.checked_shl(32 - bits).unwrap_or(0))

@@ -396,9 +396,7 @@ pub struct ByteJump {
     /// Where the jump counts from.
     pub from: JumpFrom,
     /// Added after the jump.
-    pub post_offset: Operand<i32>,
-    /// Bits examined, with how far the result is shifted right.
-    pub bitmask: Option<(u32, u8)>,
+    pub post_offset: i32,
 }
 
 /// `byte_extract`.

@@ -8,12 +8,12 @@ pub(crate) const RETIRED: DecoderEvent = DecoderEvent::UdpHeaderInvalid;
 
 /// The event of that name, [`RETIRED`] too.
 pub(crate) fn decoder_event(name: &str) -> Option<DecoderEvent> {
-    DecoderEvent::from_name(name)
+    DecoderEvent::from_name(&name.to_ascii_lowercase())
 }
 
-/// The same for stream events. Rules can't ask for one of them: Suricata has no name for it.
+/// The same for stream events. Letters of either case are one to Suricata 8.0.7. Rules can't ask for one of them: Suricata has no name for it.
 pub(crate) fn stream_event(name: &str) -> Option<StreamEvent> {
-    let event = StreamEvent::from_name(name).filter(|event| event.name() == name)?;
+    let event = StreamEvent::from_name(&name.to_ascii_lowercase())?;
     (event != StreamEvent::EstAckZwpData).then_some(event)
 }
 
@@ -26,9 +26,10 @@ mod tests {
         assert_eq!(decoder_event("ipv4.trunc_pkt"), Some(DecoderEvent::Ipv4Truncated));
         assert_eq!(decoder_event("udp.hlen_invalid"), Some(RETIRED));
         assert_eq!(stream_event("3whs_syn_flood"), Some(StreamEvent::HsSynFlood));
-        for name in ["nope", "3WHS_syn_flood", "est_ack_zwp_data"] {
+        assert_eq!(stream_event("3WHS_syn_flood"), Some(StreamEvent::HsSynFlood));
+        assert_eq!(decoder_event("IPv4.trunc_PKT"), Some(DecoderEvent::Ipv4Truncated));
+        for name in ["nope", "est_ack_zwp_data"] {
             assert_eq!(stream_event(name), None, "{name}");
         }
-        assert_eq!(decoder_event("IPv4.trunc_pkt"), None);
     }
 }

@@ -65,7 +65,7 @@ impl IntegerMatch {
     pub fn parse(text: &str, width: IntegerWidth, names: &[(&str, u64)]) -> Option<IntegerMatch> {
         let max = max_of(width);
         let t = text.trim();
-        let number = |s: &str| operand(s.trim(), max, names);
+        let number = |s: &str| number_with_unit(s.trim()).filter(|n| *n <= max);
         if let Some(rest) = t.strip_prefix("&") {
             return mask(rest, &number);
         }
@@ -87,17 +87,19 @@ impl IntegerMatch {
         if let Some(rest) = t.strip_prefix('=') {
             return number(rest).map(IntegerMatch::Equal);
         }
-        let (negated, rest) = match t.strip_prefix('!') {
-            Some(rest) => (true, rest.trim()),
+        let (negated, written) = match t.strip_prefix('!') {
+            Some(rest) => (true, rest),
             None => (false, t),
         };
-        if let Some(n) = number(rest) {
+        let rest = written.trim();
+        // A name may stand alone and behind `!`, and in no other comparison.
+        if let Some(n) = operand(rest.trim(), max, names) {
             return Some(if negated { IntegerMatch::Differs(n) } else { IntegerMatch::Equal(n) });
         }
         let (a, b) = rest.split_once("<>").or_else(|| rest.split_once('-'))?;
         let (a, b) = (number(a)?, number(b)?);
-        // nothing lies strictly between neighbors
-        if b <= a || b - a <= 1 {
+        // nothing lies strictly between neighbors, and a range follows its `!` at once
+        if b <= a || b - a <= 1 || (negated && written.starts_with(' ')) {
             return None;
         }
         Some(if negated { IntegerMatch::Outside(a, b) } else { IntegerMatch::Between(a, b) })
@@ -108,7 +110,7 @@ impl IntegerMatch {
     /// Reads the text after a keyword whose value is a set of flags: a comparison of the number, or
     /// flags by name with commas between them, each with `!` before it when it must not be set.
     ///
-    /// What follows a list without a comma is left alone, as by Suricata (8.0.7).
+    /// Commas may be left out, as in Suricata 8.0.7.
     pub fn parse_flags(
         text: &str,
         width: IntegerWidth,
@@ -124,15 +126,15 @@ impl IntegerMatch {
                 Some(name) => (true, name),
                 None => (false, rest),
             };
-            let end = name.find(|c: char| c == ',' || c.is_whitespace()).unwrap_or(name.len());
-            let (name, behind) = name.split_at(end);
-            let (_, bit) = bits.iter().find(|(n, _)| *n == name)?;
+            let begins = bits.iter().filter(|(flag, _)| name.starts_with(flag));
+            let (flag, bit) = begins.max_by_key(|(flag, _)| flag.len())?;
+            let behind = name.get(flag.len()..)?.trim_start();
             if mask & bit != 0 {
                 return None;
             }
             mask |= bit;
             wanted |= if negated { 0 } else { *bit };
-            rest = behind.trim_start().strip_prefix(',').unwrap_or_default().trim_start();
+            rest = behind.strip_prefix(',').unwrap_or(behind).trim_start();
             if rest.is_empty() {
                 return Some(IntegerMatch::Mask { mask, wanted });
             }
@@ -151,11 +153,20 @@ pub(crate) fn max_of(width: IntegerWidth) -> u64 {
 }
 
 fn mask(rest: &str, number: &impl Fn(&str) -> Option<u64>) -> Option<IntegerMatch> {
-    if let Some((mask, value)) = rest.split_once("!=") {
-        return Some(IntegerMatch::NotMask { mask: number(mask)?, unwanted: number(value)? });
+    let (is_negated, parts) = match rest.split_once("!=") {
+        Some(parts) => (true, parts),
+        None => (false, rest.split_once('=')?),
+    };
+    let (mask, value) = (number(parts.0)?, number(parts.1)?);
+    // Bits outside the mask are never set.
+    if value & !mask != 0 {
+        return None;
     }
-    let (mask, value) = rest.split_once('=')?;
-    Some(IntegerMatch::Mask { mask: number(mask)?, wanted: number(value)? })
+    Some(if is_negated {
+        IntegerMatch::NotMask { mask, unwanted: value }
+    } else {
+        IntegerMatch::Mask { mask, wanted: value }
+    })
 }
 
 fn operand(text: &str, max: u64, names: &[(&str, u64)]) -> Option<u64> {
@@ -167,7 +178,7 @@ fn operand(text: &str, max: u64, names: &[(&str, u64)]) -> Option<u64> {
 
 /// A decimal or `0x` number, or a decimal one with a unit of size (`kb`, `MiB`).
 pub(crate) fn number_with_unit(text: &str) -> Option<u64> {
-    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+    if let Some(hex) = text.strip_prefix("0x") {
         if hex.is_empty() || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
             return None;
         }
@@ -233,11 +244,14 @@ mod tests {
             (" !dup", Some(Mask { mask: 8, wanted: 0 })),
             ("retain , !dup", Some(Mask { mask: 9, wanted: 1 })),
             ("dup,", Some(Mask { mask: 8, wanted: 8 })),
-            ("dup retain", Some(Mask { mask: 8, wanted: 8 })),
+            ("dup retain", Some(Mask { mask: 9, wanted: 9 })),
+            ("!retain!dup", Some(Mask { mask: 9, wanted: 0 })),
             ("&1=1", Some(Mask { mask: 1, wanted: 1 })),
             (">0", Some(Greater(0))),
             ("0x1", Some(Equal(1))),
             ("DUP", None),
+            ("dup!", None),
+            ("dup,any", None),
             ("! dup", None),
             ("!", None),
             ("dup|retain", None),

@@ -64,7 +64,16 @@ impl<'i, I: Items> ListReader<'i, I> {
         }
         self.negated = true;
         if !bare.starts_with(['[', '$']) {
-            return self.items.add(bare, negative);
+            // A second sign is passed over, as by Suricata 8.0.7.
+            return self.items.add(bare.strip_prefix('!').unwrap_or(bare), negative);
+        }
+        // Nothing negated is nothing.
+        if bare
+            .strip_prefix('[')
+            .and_then(|b| b.strip_suffix(']'))
+            .is_some_and(|b| b.trim().is_empty())
+        {
+            return Ok(());
         }
         let (mut p, mut n) = (I::Set::default(), I::Set::default());
         self.plain(bare, depth, &mut p, &mut n)?;

@@ -105,6 +105,7 @@ fn range(text: &str) -> Option<(u16, u16)> {
     }
     let number = |s: &str| {
         let s = s.trim();
+        let s = s.strip_prefix('+').unwrap_or(s);
         s.bytes().all(|b| b.is_ascii_digit()).then(|| s.parse::<u16>().ok()).flatten()
     };
     let Some((from, to)) = text.split_once(':') else {

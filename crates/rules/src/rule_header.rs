@@ -286,6 +286,8 @@ struct ProtoPart {
     apps: Option<Vec<ProtoId>>,
     primary: Option<ProtoId>,
     hook: Option<RuleHook>,
+    /// Why the rule can't match.
+    inert: Option<&'static str>,
 }
 
 fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
@@ -304,6 +306,7 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
         apps: None,
         primary: None,
         hook: None,
+        inert: None,
     };
     match name.as_str() {
         "tcp" => part.protos.insert(IpProto::TCP),
@@ -340,7 +343,8 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
             .map_err(|e| e.at(p.at, word.len()).because(no_protocol(c, word)))?,
     }
     if let Some(hook) = hook {
-        part.hook = Some(read_hook(c, &part, word, hook).map_err(|e| e.at(p.at, p.text.len()))?);
+        part.hook = read_hook(c, &part, word, hook).map_err(|e| e.at(p.at, p.text.len()))?;
+        part.inert = part.hook.is_none().then_some("hook");
     }
     Ok(part)
 }
@@ -391,17 +395,24 @@ fn app_protocol(c: &Compiler<'_>, part: &mut ProtoPart, word: &str) -> Checked<(
     Ok(())
 }
 
-fn read_hook(c: &Compiler<'_>, part: &ProtoPart, word: &str, hook: &str) -> Checked<RuleHook> {
+/// The hook of a rule. None: one of a name for several protocols (`http:request_started`), on which Suricata 8.0.7 loads
+/// the rule and never asks it.
+fn read_hook(
+    c: &Compiler<'_>,
+    part: &ProtoPart,
+    word: &str,
+    hook: &str,
+) -> Checked<Option<RuleHook>> {
     let unsupported = || {
         let said = format!("protocol \"{word}\" does not support hook \"{hook}\"");
         Refusal::new("detect-parse", said)
     };
     let Some(apps) = &part.apps else {
         return match hook {
-            "pre_flow" => Ok(RuleHook::PreFlow),
-            "pre_stream" => Ok(RuleHook::PreStream),
-            "flow_start" => Ok(RuleHook::FlowStart),
-            "all" => Ok(RuleHook::AllPackets),
+            "pre_flow" => Ok(Some(RuleHook::PreFlow)),
+            "pre_stream" => Ok(Some(RuleHook::PreStream)),
+            "flow_start" => Ok(Some(RuleHook::FlowStart)),
+            "all" => Ok(Some(RuleHook::AllPackets)),
             _ => Err(unsupported()),
         };
     };
@@ -413,12 +424,17 @@ fn read_hook(c: &Compiler<'_>, part: &ProtoPart, word: &str, hook: &str) -> Chec
     let [proto] = apps.as_slice() else {
         let own = apps.iter().find(|id| c.catalog.table(**id).is_some_and(|t| t.name == part.name));
         return match own {
-            Some(proto) => app_hook(c, *proto, state, up_to).ok_or_else(unsupported),
+            Some(proto) => app_hook(c, *proto, state, up_to).map(Some).ok_or_else(unsupported),
+            None if STATES_OF_ALL.contains(&state) => Ok(None),
             None => Err(unsupported()),
         };
     };
-    app_hook(c, *proto, state, up_to).ok_or_else(unsupported)
+    app_hook(c, *proto, state, up_to).map(Some).ok_or_else(unsupported)
 }
+
+/// States that every protocol has.
+const STATES_OF_ALL: [&str; 4] =
+    ["request_started", "request_complete", "response_started", "response_complete"];
 
 fn app_hook(c: &Compiler<'_>, proto: ProtoId, state: &str, up_to: bool) -> Option<RuleHook> {
     let table = c.catalog.table(proto)?;
@@ -500,7 +516,7 @@ fn open(rule: &str, action: Action, proto: ProtoPart) -> Draft<'_> {
         prefilter: None,
         needs_packet: false,
         is_app_layer: false,
-        inert: None,
+        inert: proto.inert,
         last_was_packet: false,
         order: 0,
     }

@@ -397,7 +397,7 @@ impl Run<'_, '_, '_> {
                 self.piece.dce_little,
             );
             let Some(r) = read else { return false };
-            v = number::masked(r, j.bitmask);
+            v = r;
         }
         v = v.wrapping_mul(u64::from(j.multiplier.max(1)));
         if j.align {
@@ -410,7 +410,7 @@ impl Run<'_, '_, '_> {
             JumpFrom::Beginning => 0,
             JumpFrom::End => len as i64,
         };
-        let target = base.checked_add(v).and_then(|t| t.checked_add(self.number32(j.post_offset)));
+        let target = base.checked_add(v).and_then(|t| t.checked_add(i64::from(j.post_offset)));
         // A jump to before the beginning ends there (Suricata 8.0.7), one past the end fails.
         match target.and_then(|t| usize::try_from(t.max(0)).ok()) {
             Some(t) if t <= len => {
@@ -431,8 +431,13 @@ impl Run<'_, '_, '_> {
     fn byte_extract(&mut self, e: &ByteExtract) -> bool {
         let Some(at) = self.place(e.relative, i64::from(e.offset)) else { return false };
         let n = usize::from(e.nbytes);
-        let read =
-            number::parse_number(self.piece.bytes, at, n, e.order, e.text, self.piece.dce_little);
+        let bytes = self.piece.bytes;
+        // No bytes are zero (Suricata 8.0.7).
+        let read = if n == 0 && e.text.is_none() {
+            Some(0)
+        } else {
+            number::parse_number(bytes, at, n, e.order, e.text, self.piece.dce_little)
+        };
         let Some(v) = read else { return false };
         let mut v = v.wrapping_mul(u64::from(e.multiplier.max(1)));
         if e.align > 1 {

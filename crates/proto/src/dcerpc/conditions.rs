@@ -84,12 +84,21 @@ fn parse_interface(value: Option<&str>) -> Result<Arc<dyn TxCondition>, Conditio
     let mut test = InterfaceTest { uuid, version: VersionTest::Any, any_fragment: false };
     for part in parts {
         if part == "any_frag" {
-            test.any_fragment = true;
+            if std::mem::replace(&mut test.any_fragment, true) {
+                return Err(wrong());
+            }
             continue;
         }
         let mut chars = part.chars();
         let op = chars.next().ok_or_else(wrong)?;
-        let number = chars.as_str().trim().parse().map_err(|_| wrong())?;
+        let number = chars.as_str().trim();
+        let number = match number.strip_prefix("0x") {
+            Some(digits) => u16::from_str_radix(digits, 16).map_err(|_| wrong())?,
+            None => number.parse().map_err(|_| wrong())?,
+        };
+        if test.version != VersionTest::Any {
+            return Err(wrong());
+        }
         test.version = match op {
             '<' => VersionTest::Less(number),
             '>' => VersionTest::Greater(number),
@@ -103,18 +112,18 @@ fn parse_interface(value: Option<&str>) -> Result<Arc<dyn TxCondition>, Conditio
 
 /// `dcerpc.opnum`: ranges of numbers, first and last.
 #[derive(Debug)]
-struct OperationTest(Vec<(u16, u16)>);
+struct OperationTest(Vec<(u32, u32)>);
 
 impl TxCondition for OperationTest {
     fn matches(&self, tx: &dyn Any, _: Direction) -> bool {
         let Some(Call { opnum, .. }) = call_in(tx) else { return false };
-        self.0.iter().any(|(first, last)| (*first..=*last).contains(&opnum))
+        self.0.iter().any(|(first, last)| (*first..=*last).contains(&u32::from(opnum)))
     }
 }
 
 fn parse_operation(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
     let text = value.ok_or(ConditionError::NeedsValue { keyword: "dcerpc.opnum" })?;
-    let number = |t: &str| t.trim().parse::<u16>().map_err(|_| ConditionError::NotANumber);
+    let number = |t: &str| t.trim().parse::<u32>().map_err(|_| ConditionError::NotANumber);
     let mut ranges = Vec::new();
     for part in text.split(',') {
         let range = match part.split_once('-') {

@@ -100,7 +100,17 @@ fn parse_settings(value: Option<&str>) -> Result<Arc<dyn TxCondition>, Condition
     let (name, comparison) = text.split_at(end);
     let known = frame::SETTINGS.iter().find(|(_, known)| known.eq_ignore_ascii_case(name));
     let (id, _) = known.ok_or_else(refused)?;
-    let (least, most) = parse_comparison(comparison.trim()).ok_or_else(refused)?;
+    // Suricata 8.0.7 passes over what follows a number, and over all after a sign that no number follows.
+    let comparison = comparison.trim();
+    let end = comparison.find(|c: char| !(c.is_ascii_digit() || "<>=- ".contains(c)));
+    if end == Some(0) {
+        return Err(refused());
+    }
+    let begun = comparison.get(..end.unwrap_or(comparison.len())).unwrap_or_default();
+    let found = parse_comparison(begun.trim_end());
+    let is_sign = comparison.starts_with(['<', '>']);
+    let (least, most) =
+        found.or_else(|| is_sign.then(|| (0, u64::from(u32::MAX)))).ok_or_else(refused)?;
     Ok(Arc::new(HasSetting { id: *id, least, most }))
 }
 

@@ -64,9 +64,18 @@ fn msg_type(value: Option<&str>) -> Parsed {
     Ok(Arc::new(Condition::MessageType(digits(value, "krb5_msg_type")?)))
 }
 
-/// `krb5_err_code:25`.
+/// `krb5_err_code:25`. Suricata 8.0.7 takes three letters, digits, points or signs at most, and passes over what follows
+/// the digits at the beginning.
 fn err_code(value: Option<&str>) -> Parsed {
-    Ok(Arc::new(Condition::Error(digits(value, "krb5_err_code")?)))
+    let keyword = "krb5_err_code";
+    let text = value.map(str::trim).ok_or(ConditionError::NeedsValue { keyword })?;
+    let counts = |b: u8| b.is_ascii_alphanumeric() || b".[\\]^_`".contains(&b);
+    if text.len() > 3 || !text.bytes().all(counts) {
+        return Err(ConditionError::NotANumber);
+    }
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number = text.get(..end).and_then(|digits| digits.parse().ok());
+    Ok(Arc::new(Condition::Error(number.ok_or(ConditionError::NotANumber)?)))
 }
 
 /// `krb5.ticket_encryption:weak`, `!weak`, or a list of numbers and names.
@@ -81,7 +90,8 @@ fn ticket_encryption(value: Option<&str>) -> Parsed {
     }
     let mut wanted = Vec::new();
     for item in text.split([',', ' ']).filter(|item| !item.is_empty()) {
-        let number = item.parse().ok().or_else(|| encryption_by_name(item));
+        let number = item.parse().ok().filter(|_| !item.starts_with('+'));
+        let number = number.or_else(|| encryption_by_name(item));
         wanted.push(number.ok_or_else(|| ConditionError::NotOneOf {
             keyword,
             text: item.to_owned(),

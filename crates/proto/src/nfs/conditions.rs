@@ -88,7 +88,7 @@ fn parse_number(text: &str) -> Option<u32> {
     let text = text.trim();
     match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
+        None => text.parse().ok().filter(|_| !text.starts_with('+')),
     }
 }
 

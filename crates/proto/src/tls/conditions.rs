@@ -104,9 +104,12 @@ fn ssl_version(value: Option<&str>) -> Parsed {
         Some(rest) => (true, rest),
         None => (false, text),
     };
+    if list.starts_with(char::is_whitespace) {
+        return Err(not_one_of("ssl_version", list, "a version"));
+    }
     let mut versions = Vec::new();
     for name in list.split(',').map(str::trim) {
-        versions.push(match name.to_ascii_lowercase().as_str() {
+        let version = match name.to_ascii_lowercase().as_str() {
             "sslv2" => version::SSL2,
             "sslv3" => version::SSL3,
             "tls1.0" => 0x0301,
@@ -114,7 +117,11 @@ fn ssl_version(value: Option<&str>) -> Parsed {
             "tls1.2" => version::TLS12,
             "tls1.3" => version::TLS13,
             _ => return Err(not_one_of("ssl_version", name, "a version")),
-        });
+        };
+        if versions.contains(&version) {
+            return Err(not_one_of("ssl_version", name, "a version that is not listed yet"));
+        }
+        versions.push(version);
     }
     on((is_negated, versions), |(is_negated, versions), tx, d| {
         let v = without_draft(tx.side(d).version);
@@ -163,14 +170,29 @@ fn negation(text: &str) -> (bool, &str) {
     }
 }
 
+/// The text of `tls.subject` or `tls.issuerdn`, if it has only characters that Suricata 8.0.7 takes: its expression has
+/// `A-z` for letters.
+fn name_text(
+    keyword: &'static str,
+    value: Option<&str>,
+) -> Result<(bool, Vec<u8>), ConditionError> {
+    let (is_negated, text) = negation(value_of(value, keyword)?);
+    let counts = |b: u8| {
+        b.is_ascii_alphanumeric() || b.is_ascii_whitespace() || b"-.=,*@[\\]^_`".contains(&b)
+    };
+    if text.is_empty() || !text.bytes().all(counts) {
+        return Err(not_one_of(keyword, text, "a text of letters, digits, spaces and `-.=,*@_`"));
+    }
+    Ok((is_negated, text.as_bytes().to_vec()))
+}
+
 fn contains(whole: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(whole, part).is_some()
 }
 
 /// `tls.subject:"CN=x"`: a piece of the subject, letter for letter.
 fn subject(value: Option<&str>) -> Parsed {
-    let (is_negated, text) = negation(value_of(value, "tls.subject")?);
-    on((is_negated, text.as_bytes().to_vec()), |(is_negated, text), tx, d| {
+    on(name_text("tls.subject", value)?, |(is_negated, text), tx, d| {
         let cert = tx.side(d).certificate.as_ref();
         cert.is_some_and(|c| contains(&c.subject, text) != *is_negated)
     })
@@ -178,8 +200,7 @@ fn subject(value: Option<&str>) -> Parsed {
 
 /// `tls.issuerdn:"CN=x"`: a piece of the issuer, letter for letter.
 fn issuer(value: Option<&str>) -> Parsed {
-    let (is_negated, text) = negation(value_of(value, "tls.issuerdn")?);
-    on((is_negated, text.as_bytes().to_vec()), |(is_negated, text), tx, d| {
+    on(name_text("tls.issuerdn", value)?, |(is_negated, text), tx, d| {
         let cert = tx.side(d).certificate.as_ref();
         cert.is_some_and(|c| contains(&c.issuer, text) != *is_negated)
     })

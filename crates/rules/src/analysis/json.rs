@@ -794,7 +794,7 @@ fn byte_jump(t: &ByteJump, j: &mut Json) {
     j.number("nbytes", number(t.nbytes));
     j.number("offset", number(t.offset));
     j.number("multiplier", t.multiplier);
-    j.number("post_offset", number(t.post_offset));
+    j.number("post_offset", t.post_offset);
     j.field("base", base(t.text));
     let mut flags = Vec::new();
     let all = [

@@ -107,8 +107,14 @@ pub(super) fn integer(
     def: &'static IntegerDef,
     v: Value<'_>,
 ) -> Checked<()> {
+    // A name and the instance it stands for have no blanks between them and the comma.
+    let begins = |text: &str| text.trim_start().starts_with(|c: char| c.is_ascii_alphabetic());
     let (text, instances) = match v.text.split_once(',') {
-        Some((text, which)) if def.is_indexed => (text, Instances::from_text(which)),
+        Some((text, which)) if def.is_indexed => {
+            let is_loose = which.starts_with(char::is_whitespace)
+                || (text.ends_with(char::is_whitespace) && begins(text));
+            (text, if is_loose { None } else { Instances::from_text(which) })
+        }
         _ => (v.text, Some(Instances::Any)),
     };
     let parsed = match def.bits {
@@ -237,10 +243,11 @@ fn tls_store(c: &mut Compiler<'_>, d: &mut Draft<'_>, _: Value<'_>) -> Checked<(
 
 fn app_layer_state(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let (greater, text) = match (v.text.strip_prefix('>'), v.text.strip_prefix('<')) {
-        (Some(rest), _) => (Some(true), rest.trim()),
-        (_, Some(rest)) => (Some(false), rest.trim()),
+        (Some(rest), _) => (Some(true), rest),
+        (_, Some(rest)) => (Some(false), rest),
         _ => (None, v.text),
     };
+    let text = &text.to_ascii_lowercase();
     let [id] = d.apps.as_deref().unwrap_or_default() else {
         return Err(Refusal::silent("`app-layer-state` needs a rule bound to one protocol"));
     };
@@ -271,8 +278,8 @@ fn app_layer_protocol<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>)
         None => (v.text.trim(), ""),
     };
     let (negated, name) = match name.strip_prefix('!') {
-        Some(rest) => (true, rest.trim_start()),
-        None => (v.negated, name),
+        Some(rest) if !v.negated => (true, rest.trim_start()),
+        _ => (v.negated, name),
     };
     let mode = match mode {
         "" | "direction" => AppProtocolMode::Direction,

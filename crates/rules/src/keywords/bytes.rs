@@ -27,6 +27,7 @@ struct Shared {
     order: ByteOrder,
     is_dce: bool,
     is_big_written: bool,
+    is_little_written: bool,
     is_string: bool,
     base: Option<TextBase>,
     relative: bool,
@@ -42,7 +43,10 @@ impl Shared {
                 self.order = ByteOrder::Big;
                 self.is_big_written = true;
             }
-            "little" => self.order = ByteOrder::Little,
+            "little" => {
+                self.order = ByteOrder::Little;
+                self.is_little_written = true;
+            }
             "dce" => {
                 self.order = ByteOrder::Dce;
                 self.is_dce = true;
@@ -53,14 +57,16 @@ impl Shared {
             "oct" => self.base = Some(TextBase::Oct),
             _ => {
                 let mut words = word.split_whitespace();
-                if words.next() != Some("bitmask") {
-                    return false;
-                }
-                let Some(mask) = words.next().and_then(number).filter(|m| *m != 0) else {
+                let (Some("bitmask"), Some(mask), None) =
+                    (words.next(), words.next(), words.next())
+                else {
                     return false;
                 };
+                // Suricata 8.0.7 passes over what follows the digits.
+                let Some(mask) = leading_number(mask) else { return false };
                 let Ok(mask) = u32::try_from(mask) else { return false };
-                self.bitmask = Some((mask, mask.trailing_zeros() as u8));
+                let shift = if mask == 0 { 0 } else { mask.trailing_zeros() as u8 };
+                self.bitmask = Some((mask, shift));
             }
         }
         true
@@ -71,19 +77,26 @@ impl Shared {
     }
 }
 
-/// A decimal or hexadecimal number, perhaps negative when `i64`.
-fn number(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
+/// The decimal or hexadecimal number at the beginning, whatever follows it.
+fn leading_number(text: &str) -> Option<u64> {
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (digits, base) = hex.map_or((text, 10), |hex| (hex, 16));
+    let end = digits.find(|c: char| !c.is_digit(base)).unwrap_or(digits.len());
+    u64::from_str_radix(digits.get(..end)?, base).ok()
+}
+
+/// The same with a sign.
+fn leading_signed(text: &str) -> Option<i64> {
+    match text.strip_prefix('-') {
+        Some(rest) => leading_number(rest).and_then(|n| i64::try_from(n).ok()).map(|n| -n),
+        None => leading_number(text.strip_prefix('+').unwrap_or(text))
+            .and_then(|n| i64::try_from(n).ok()),
     }
 }
 
-fn signed(text: &str) -> Option<i64> {
-    match text.strip_prefix('-') {
-        Some(rest) => number(rest).and_then(|n| i64::try_from(n).ok()).map(|n| -n),
-        None => number(text.strip_prefix('+').unwrap_or(text)).and_then(|n| i64::try_from(n).ok()),
-    }
+/// A decimal number with a sign or none.
+fn decimal(text: &str) -> Option<i64> {
+    text.parse().ok()
 }
 
 fn is_name(text: &str) -> bool {
@@ -94,18 +107,23 @@ fn is_name(text: &str) -> bool {
 fn operand<T>(
     d: &Draft<'_>,
     text: &str,
-    convert: impl Fn(i64) -> Option<T>,
+    convert: impl Fn(&str) -> Option<T>,
     unknown: impl Fn() -> Refusal,
     bad: impl Fn() -> Refusal,
 ) -> Checked<Operand<T>> {
     if is_name(text) {
         return d.visible_byte_variable(text).map(Operand::Variable).ok_or_else(unknown);
     }
-    signed(text).and_then(convert).map(Operand::Number).ok_or_else(bad)
+    convert(text).map(Operand::Number).ok_or_else(bad)
 }
 
 fn as_i32(n: i64) -> Option<i32> {
     i32::try_from(n).ok()
+}
+
+/// Whether an offset is one that Suricata takes.
+fn in_anchor_bounds(n: &i32) -> bool {
+    n.abs() <= 65_535
 }
 
 /// What `dce` must not be combined with, and that it needs the protocol.
@@ -140,6 +158,10 @@ fn byte_test<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
             return Err(refuse(format!("Unknown value: \"{word}\"")));
         }
     }
+    if shared.base.is_some() && !shared.is_string {
+        let said = format!("Cannot use a base without \"string\": {}", v.text);
+        return Err(refuse(said));
+    }
     let (negated, op) = match op.strip_prefix('!') {
         Some("") => (true, "="),
         Some(rest) => (true, rest.trim()),
@@ -159,7 +181,7 @@ fn byte_test<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
     let nbytes = operand(
         d,
         nbytes,
-        |n| u8::try_from(n).ok(),
+        |n| u8::try_from(decimal(n)?).ok(),
         || unknown(nbytes),
         || refuse(format!("Malformed number of bytes: {nbytes}")),
     )?;
@@ -175,13 +197,13 @@ fn byte_test<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
     let value = if is_name(value) {
         d.visible_byte_variable(value).map(Operand::Variable).ok_or_else(|| unknown(value))?
     } else {
-        let n = signed(value).map(|n| n as u64).or_else(|| number(value));
+        let n = leading_signed(value).map(|n| n as u64).or_else(|| leading_number(value));
         Operand::Number(n.ok_or_else(|| refuse(format!("Malformed value: {value}")))?)
     };
     let offset = operand(
         d,
         offset,
-        as_i32,
+        |n| leading_signed(n).and_then(as_i32),
         || unknown(offset),
         || refuse(format!("Malformed offset: {offset}")),
     )?;
@@ -224,11 +246,10 @@ fn byte_jump<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
         multiplier: 1,
         align: false,
         from: JumpFrom::Current,
-        post_offset: Operand::Number(0),
-        bitmask: None,
+        post_offset: 0,
     };
     for word in rest {
-        if shared.take_word(word) {
+        if !word.starts_with("bitmask") && shared.take_word(word) {
             continue;
         }
         let mut words = word.split_whitespace();
@@ -241,9 +262,9 @@ fn byte_jump<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
                 jump.multiplier = n.ok_or_else(|| refuse(format!("bad multiplier: \"{word}\"")))?;
             }
             (Some("post_offset"), Some(n)) => {
-                let bad = || refuse(format!("bad post_offset: \"{word}\""));
-                let bounded = |n: i64| as_i32(n).filter(|n| n.abs() <= 65_535);
-                jump.post_offset = operand(d, n, bounded, || unknown(n), bad)?;
+                let n = decimal(n).and_then(as_i32).filter(in_anchor_bounds);
+                let said = || refuse(format!("Malformed post_offset: {}", v.text));
+                jump.post_offset = n.ok_or_else(said)?;
             }
             _ => return Err(refuse(format!("Unknown option: \"{word}\""))),
         }
@@ -252,7 +273,7 @@ fn byte_jump<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
     jump.nbytes = operand(
         d,
         nbytes,
-        |n| u8::try_from(n).ok(),
+        |n| u8::try_from(decimal(n)?).ok(),
         || unknown(nbytes),
         || refuse(format!("Malformed number of bytes: {nbytes}")),
     )?;
@@ -267,13 +288,13 @@ fn byte_jump<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
         return Err(refuse(said));
     }
     let bad = || refuse(format!("Malformed offset: {offset}"));
-    jump.offset = operand(d, offset, as_i32, || unknown(offset), bad)?;
+    let bounded = |n: &str| decimal(n).and_then(as_i32).filter(in_anchor_bounds);
+    jump.offset = operand(d, offset, bounded, || unknown(offset), bad)?;
     check_dce(c, d, &shared, WHO)?;
     jump.order = shared.order;
     jump.is_big_written = shared.is_big_written;
     jump.text = shared.text();
     jump.relative = shared.relative;
-    jump.bitmask = shared.bitmask;
     push(d, shared.relative, BufferCondition::ByteJump(Box::new(jump)))
 }
 
@@ -297,13 +318,18 @@ fn byte_extract<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Ch
         Refusal::new(WHO, "invalid byte_extract values")
             .because("`byte_extract:bytes, offset, name, options`")
     };
-    let parts: Vec<&'t str> = v.text.split(',').map(str::trim).collect();
+    // Blanks may stand before a part, and behind the last one.
+    let parts: Vec<&'t str> = v.text.trim_end().split(',').map(str::trim_start).collect();
     let [nbytes, offset, name, rest @ ..] = parts.as_slice() else {
         return Err(refuse());
     };
+    let name: &'t str = name.trim_end();
     let mut shared = Shared::default();
     let (mut multiplier, mut align) = (1u16, 0u8);
-    for word in rest {
+    for (n, word) in rest.iter().enumerate() {
+        if rest.get(..n).is_some_and(|before| before.contains(word)) {
+            return Err(refuse());
+        }
         let mut words = word.split_whitespace();
         match (words.next(), words.next()) {
             (Some("multiplier"), Some(n)) => {
@@ -312,17 +338,17 @@ fn byte_extract<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Ch
             (Some("align"), Some(n)) => {
                 align = n.parse().ok().filter(|n| *n == 2 || *n == 4).ok_or_else(refuse)?;
             }
-            _ if *word != "bitmask" && shared.take_word(word) => {}
+            _ if !word.starts_with("bitmask") && shared.take_word(word.trim_end()) => {}
             _ => return Err(refuse()),
         }
     }
     let nbytes: u8 = nbytes.parse().map_err(|_| refuse())?;
     let nbytes_max = if shared.is_string { 23 } else { 8 };
-    if nbytes == 0 || nbytes > nbytes_max || !is_name(name) {
+    let has_two_orders = shared.is_big_written && shared.is_little_written;
+    if nbytes > nbytes_max || !is_name(name) || has_two_orders {
         return Err(refuse());
     }
-    let offset =
-        signed(offset).and_then(as_i32).filter(|n| n.abs() <= 65_535).ok_or_else(refuse)?;
+    let offset = decimal(offset).and_then(as_i32).filter(in_anchor_bounds).ok_or_else(refuse)?;
     check_dce(c, d, &shared, WHO)?;
     let variable = define(d, name, WHO)?;
     push(
@@ -354,6 +380,9 @@ fn byte_math<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
     let (mut nbytes, mut offset, mut op) = (None, None, None);
     let (mut rvalue, mut result): (Option<&'t str>, Option<&'t str>) = (None, None);
     for word in v.text.split(',').map(str::trim) {
+        if word == "relative" && shared.relative {
+            return Err(refuse());
+        }
         if shared.take_word(word) {
             continue;
         }
@@ -361,7 +390,7 @@ fn byte_math<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
         let value = value.trim();
         match key {
             "bytes" => nbytes = Some(value),
-            "offset" => offset = signed(value).and_then(as_i32),
+            "offset" => offset = decimal(value).and_then(as_i32),
             "oper" => {
                 op = Some(match value {
                     "+" => MathOp::Add,
@@ -395,9 +424,10 @@ fn byte_math<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
         return Err(refuse());
     };
     let nbytes_max: i64 = if shared.is_string { 10 } else { 4 };
-    let in_bounds = |n: i64| u8::try_from(n).ok().filter(|_| n >= 1 && n <= nbytes_max);
+    let in_bounds = |n: &str| decimal(n).filter(|n| (1..=nbytes_max).contains(n)).map(|n| n as u8);
     let nbytes = operand(d, nbytes, in_bounds, || unknown(nbytes), refuse)?;
-    let rvalue = operand(d, rvalue, |n| u32::try_from(n).ok(), || unknown(rvalue), refuse)?;
+    let rvalue =
+        operand(d, rvalue, |n| u32::try_from(decimal(n)?).ok(), || unknown(rvalue), refuse)?;
     let is_shift = matches!(op, MathOp::ShiftLeft | MathOp::ShiftRight);
     if (matches!(op, MathOp::Divide) && rvalue == Operand::Number(0))
         || (is_shift && matches!(rvalue, Operand::Number(n) if n > 31))
@@ -444,14 +474,17 @@ fn isdataat(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
     let mut parts = v.text.split(',').map(str::trim);
     let first = parts.next().unwrap_or("");
     let (negated, first) = match first.strip_prefix('!') {
-        Some(rest) => (true, rest.trim()),
+        Some(rest) => (true, rest),
         None => (false, first),
     };
-    let mut relative = false;
+    if first.starts_with(char::is_whitespace) {
+        return refuse();
+    }
+    let (mut relative, mut is_raw) = (false, false);
     for word in parts {
         match word {
-            "relative" => relative = true,
-            "rawbytes" => {}
+            "relative" if !relative && !is_raw => relative = true,
+            "rawbytes" if !is_raw => is_raw = true,
             _ => return refuse(),
         }
     }

@@ -184,6 +184,25 @@ fn rawbytes(_: &mut Compiler<'_>, d: &mut Draft<'_>, _: Value<'_>) -> Checked<()
     Ok(())
 }
 
+/// The number at the beginning, as `strtoll` with base 0 reads it (`0x10`, `010` is 8), and what follows it.
+fn number_like_c(text: &str) -> Option<(i64, &str)> {
+    let (sign, rest) = match text.as_bytes().first()? {
+        b'-' => (-1, text.get(1..)?),
+        b'+' => (1, text.get(1..)?),
+        _ => (1, text),
+    };
+    let hex = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"));
+    let hex = hex.filter(|hex| hex.starts_with(|c: char| c.is_ascii_hexdigit()));
+    let (base, digits) = match hex {
+        Some(digits) => (16, digits),
+        None if rest.starts_with('0') => (8, rest),
+        None => (10, rest),
+    };
+    let end = digits.find(|c: char| !c.is_digit(base)).unwrap_or(digits.len());
+    let (digits, behind) = digits.split_at_checked(end)?;
+    Some((sign * i64::from_str_radix(digits, base).ok()?, behind))
+}
+
 /// A number, or the name of a byte variable.
 fn operand(d: &Draft<'_>, v: Value<'_>, keyword: &str, dot: &str) -> Checked<Operand<i32>> {
     let subsystem: &'static str = match keyword {
@@ -202,16 +221,15 @@ fn operand(d: &Draft<'_>, v: Value<'_>, keyword: &str, dot: &str) -> Checked<Ope
             }
         };
     }
-    let number = v.text.strip_prefix('+').unwrap_or(v.text).parse::<i64>().ok();
-    let max = match keyword {
-        "offset" | "depth" => ANCHOR_MAX,
-        _ => VALUE_MAX,
+    let (number, behind) = match number_like_c(v.text) {
+        Some((number, behind)) => (Some(number), behind),
+        None => (None, ""),
     };
-    let min = match keyword {
-        "offset" | "depth" => 0,
-        _ => -max,
-    };
-    match number.filter(|n| (min..=max).contains(n)) {
+    // Suricata 8.0.7 passes over what follows the number of a distance.
+    let is_anchor = matches!(keyword, "offset" | "depth");
+    let (min, max) = if is_anchor { (0, ANCHOR_MAX) } else { (-VALUE_MAX, VALUE_MAX) };
+    let is_whole = behind.is_empty() || !is_anchor;
+    match number.filter(|n| is_whole && (min..=max).contains(n)) {
         Some(n) => Ok(Operand::Number(n as i32)),
         None => {
             let said = format!("invalid value for {keyword}: {}{dot}", v.text);

@@ -183,7 +183,15 @@ fn stream_size(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked
         "either" => StreamSide::Either,
         _ => return Err(bad()),
     };
-    let size = IntegerMatch::parse(&format!("{op}{n}"), IntegerWidth::U32, &[]).ok_or_else(bad)?;
+    if !n.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(bad());
+    }
+    let size = match *op {
+        // No size is below: Suricata 8.0.7 takes it.
+        "<" if *n == "0" => Some(IntegerMatch::Less(0)),
+        op => IntegerMatch::parse(&format!("{op}{n}"), IntegerWidth::U32, &[]),
+    };
+    let size = size.ok_or_else(bad)?;
     d.push_packet("stream_size", PacketCondition::StreamSize { side, size });
     Ok(())
 }

@@ -64,6 +64,11 @@ pub(super) const KEYWORDS: &[(&str, Setup)] = &[
     ("template2", |_, d, v| integer(d, v, "template2", IntegerWidth::U8, PacketCondition::Ttl)),
 ];
 
+/// A decimal number without a sign.
+fn unsigned<T: std::str::FromStr>(text: &str) -> Option<T> {
+    text.parse().ok().filter(|_| !text.starts_with('+'))
+}
+
 fn integer(
     d: &mut Draft<'_>,
     v: Value<'_>,
@@ -111,7 +116,7 @@ fn tcp_window(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<
         Some(rest) => (true, rest.trim()),
         None => (false, v.text),
     };
-    let Ok(size) = text.parse() else {
+    let Some(size) = unsigned(text) else {
         let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
         return Err(Refusal::new("detect-tcp-window", said)
             .because("`tcp.window:N` or `tcp.window:!N`, N from 0 to 65535"));
@@ -124,6 +129,7 @@ fn tcp_flags(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<(
     const WHO: &str = "detect-tcp-flags";
     let bad = || Refusal::new(WHO, "pcre match failed");
     let (flags, ignored) = match v.text.split_once(',') {
+        Some((_, ignored)) if ignored.trim().is_empty() => return Err(bad()),
         Some((flags, ignored)) => (flags.trim(), ignored.trim()),
         None => (v.text, ""),
     };
@@ -174,7 +180,7 @@ fn tos(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     };
     let value = match text.strip_prefix(['x', 'X']) {
         Some(hex) => u8::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
+        None => unsigned(text),
     };
     let Some(value) = value else {
         let said = format!(
@@ -189,7 +195,7 @@ fn tos(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
 
 fn ip_id(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let text = v.text.trim_matches('"');
-    let Ok(id) = text.parse() else {
+    let Some(id) = unsigned(text) else {
         let said = format!(
             "invalid id option '{}'. The id option value must be in the range 0 - 65536",
             v.text
@@ -244,7 +250,7 @@ fn fragoffset(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<
         (_, Some(rest)) => (FragOffsetOp::Greater, rest),
         _ => (FragOffsetOp::Equal, text),
     };
-    let Ok(value) = rest.trim().parse() else {
+    let Some(value) = unsigned(rest.trim()) else {
         return Err(Refusal::new("detect-fragoffset", format!("Parse error {}", v.text))
             .because("`fragoffset:N`, `fragoffset:<N` or `fragoffset:>N`, N from 0 to 65535"));
     };
@@ -332,7 +338,7 @@ fn icmp_number(
     who: &'static str,
     make: fn(u16) -> PacketCondition,
 ) -> Checked<()> {
-    let Ok(n) = v.text.trim().parse() else {
+    let Some(n) = unsigned(v.text.trim()) else {
         return Err(Refusal::new(who, format!("Parse error {}", v.text)));
     };
     d.push_packet(keyword, make(n));
@@ -342,7 +348,8 @@ fn icmp_number(
 fn vlan_id(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let bad = || Refusal::new("detect-vlan", format!("vlan id invalid {}", v.text));
     let (id, layer) = match v.text.split_once(',') {
-        Some((id, layer)) => (id.trim(), layer.trim()),
+        // Blanks may stand before the comma, and nowhere else.
+        Some((id, layer)) => (id.trim(), layer),
         None => (v.text, "any"),
     };
     let layer = match layer {
@@ -394,7 +401,7 @@ fn rpc(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let mut next = || -> Checked<Option<u32>> {
         match parts.next() {
             None | Some("*") => Ok(None),
-            Some(n) => n.parse().map(Some).map_err(|_| bad()),
+            Some(n) => unsigned(n).map(Some).ok_or_else(bad),
         }
     };
     let test = RpcTest { program: next()?, version: next()?, procedure: next()? };

@@ -25,14 +25,16 @@ pub(super) const KEYWORDS: &[(&str, Setup)] = &[
     ("requires", |_, _, _| Ok(())),
 ];
 
-/// A whole decimal number with nothing around it; a sign in front is let through, as `strtoul` does.
-fn decimal(text: &str) -> Option<u32> {
-    text.strip_prefix('+').unwrap_or(text).parse().ok()
+/// The decimal number at the beginning: Suricata 8.0.7 passes over what follows it.
+fn leading_decimal(text: &str) -> Option<u32> {
+    let unsigned = text.strip_prefix('+').unwrap_or(text);
+    let end = unsigned.find(|c: char| !c.is_ascii_digit()).unwrap_or(unsigned.len());
+    unsigned.get(..end)?.parse().ok()
 }
 
 fn sid(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let refuse = |said: &str| Err(Refusal::new("detect-sid", said));
-    let Some(n) = decimal(v.text) else {
+    let Some(n) = leading_decimal(v.text) else {
         return refuse("invalid input as arg to sid keyword");
     };
     if n == 0 {
@@ -47,7 +49,7 @@ fn sid(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
 
 fn rev(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let refuse = |said: &str| Err(Refusal::new("detect-rev", said));
-    let Some(n) = decimal(v.text) else {
+    let Some(n) = leading_decimal(v.text) else {
         return refuse("invalid input as arg to rev keyword");
     };
     if n == 0 {
@@ -61,7 +63,7 @@ fn rev(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
 }
 
 fn gid(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
-    let Some(n) = decimal(v.text) else {
+    let Some(n) = leading_decimal(v.text) else {
         return Err(Refusal::new("detect-gid", "invalid input as arg to gid keyword"));
     };
     d.gid = n;
@@ -94,7 +96,9 @@ fn unescape(text: &str) -> Cow<'_, str> {
 
 fn classtype(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let first_ok = v.text.starts_with(|c: char| c.is_ascii_alphabetic());
-    if !first_ok || v.text.contains([' ', '\t', '"']) {
+    // The characters of Suricata 8.0.7's expression, in which `A-z` stands for letters.
+    let counts = |b: u8| b.is_ascii_alphanumeric() || b"-_[\\]^`".contains(&b);
+    if !first_ok || !v.text.bytes().all(counts) {
         let said = format!("invalid value for classtype keyword: \"{}\"", v.text);
         return Err(Refusal::new("detect-classtype", said));
     }
@@ -140,7 +144,7 @@ fn classtype(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<(
 }
 
 fn priority(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
-    let Some(n) = v.text.parse::<u32>().ok() else {
+    let Some(n) = v.text.parse::<u32>().ok().filter(|_| !v.text.starts_with('+')) else {
         let said = format!("Invalid Priority in Signature - {}", v.text);
         return Err(Refusal::new("detect-priority", said));
     };
@@ -242,6 +246,7 @@ pub(crate) fn unmet_requirement(c: &Compiler<'_>, options: Piece<'_>) -> Checked
     if !options.text.contains("requires") {
         return Ok(None);
     }
+    const WHO: &str = "detect-parse";
     let mut unmet = None;
     let mut seen = false;
     for option in lexer::options(options).flatten() {
@@ -253,6 +258,10 @@ pub(crate) fn unmet_requirement(c: &Compiler<'_>, options: Piece<'_>) -> Checked
             return Err(Refusal::new("requires", "multiple requires keywords are not allowed"));
         }
         seen = true;
+        if value.is_empty() {
+            let said = "invalid formatting or malformed option to requires keyword: 'requires'";
+            return Err(Refusal::new(WHO, said).at(option.keyword.at, option.keyword.text.len()));
+        }
         let found = unmet_part(c, value)
             .map_err(|e| e.at(option.keyword.at, value.len() + option.keyword.text.len() + 1))?;
         unmet = found.map(|unmet| format!("{unmet}: {value}"));

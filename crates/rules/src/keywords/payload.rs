@@ -34,12 +34,8 @@ fn urilen<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<
         Some((size, kind)) => (size.trim(), kind.trim()),
         None => (v.text, "norm"),
     };
-    let keyword = match kind {
-        "norm" => "http.uri",
-        "raw" => "http.uri.raw",
-        _ => return Err(Refusal::silent("`urilen` measures `norm` or `raw`")),
-    };
-    let Some(size) = IntegerMatch::parse(size, IntegerWidth::U16, &[]) else {
+    let keyword = if kind == "raw" { "http.uri.raw" } else { "http.uri" };
+    let Some(size) = length(size) else {
         return Err(Refusal::silent("`urilen` takes N, >N, <N or A<>B"));
     };
     let before = d.list;
@@ -64,6 +60,29 @@ fn urilen<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<
     d.list = before;
     d.transforms_allowed = allowed;
     pushed
+}
+
+/// A length as Suricata 8.0.7 reads it for `urilen`: what follows the comparison is passed over, and a range may hold
+/// nothing.
+fn length(text: &str) -> Option<IntegerMatch> {
+    if let Some(size) = IntegerMatch::parse(text, IntegerWidth::U16, &[]) {
+        return Some(size);
+    }
+    let number = |text: &str| -> Option<u64> {
+        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        Some(u64::from(text.get(..end)?.parse::<u16>().ok()?))
+    };
+    if let Some(rest) = text.strip_prefix('<') {
+        return number(rest).filter(|n| *n > 0).map(IntegerMatch::Less);
+    }
+    if let Some(rest) = text.strip_prefix('>') {
+        return number(rest).filter(|n| *n < u64::from(u16::MAX)).map(IntegerMatch::Greater);
+    }
+    let first = number(text)?;
+    match text.split_once("<>").and_then(|(_, last)| number(last)) {
+        Some(last) => Some(IntegerMatch::Between(first, last)),
+        None => Some(IntegerMatch::Equal(first)),
+    }
 }
 
 fn absent(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
@@ -92,6 +111,19 @@ fn base64_decode(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Check
     const WHO: &str = "detect-base64-decode";
     let bad = || Refusal::new(WHO, format!("Invalid argument: \"{}\"", v.text));
     let mut decode = Base64Decode::default();
+    if v.text.starts_with(|c: char| c.is_ascii_punctuation() && c != '_') {
+        return Err(bad());
+    }
+    // A transform wants a condition on what it makes.
+    if let List::Buffer(at) = d.list
+        && let Some(buffer) = d.buffers.get(at)
+        && buffer.conditions.is_empty()
+        && !buffer.transforms.is_empty()
+    {
+        let count = buffer.transforms.len();
+        let said = format!("previous transforms not consumed (transform_cnt {count})");
+        return Err(Refusal::new("detect", said));
+    }
     // The options come in this order; what follows the last that is understood is ignored.
     let mut rest = v.text;
     decode.bytes = take_option(&mut rest, "bytes").ok_or_else(bad)?;

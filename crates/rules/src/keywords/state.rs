@@ -72,7 +72,7 @@ fn flowbits(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
         let said = format!("\"{}\" is not a valid setting for flowbits.", v.text);
         Refusal::new(WHO, said).because("a name has no white space")
     };
-    let is_name = |name: &str| !name.contains([' ', '\t', ',']);
+    let is_name = |name: &str| !name.contains([' ', '\t']);
     match used {
         BitUse::Ask(isset) => {
             let mut bits: Vec<u32> = Vec::new();
@@ -113,7 +113,8 @@ fn flowint(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()>
         [name, op, value] => (*name, *op, Some(*value)),
         _ => return Err(bad()),
     };
-    if name.len() < 2 || !name.bytes().all(is_name_byte) {
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if name.len() < 2 || !begins || !name.bytes().all(is_name_byte) {
         return Err(bad());
     }
     let variable = c.set.flowints.intern(name);
@@ -129,9 +130,10 @@ fn flowint(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()>
         _ => None,
     };
     let value = match value {
-        Some(text) if text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() => {
+        Some(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
             FlowintValue::Number(text.parse().map_err(|_| bad())?)
         }
+        Some(text) if text.starts_with('-') => return Err(bad()),
         Some(text) if text.bytes().all(is_name_byte) && !text.is_empty() => {
             FlowintValue::Variable(c.set.flowints.intern(text))
         }
@@ -156,7 +158,7 @@ fn flowint(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()>
 }
 
 fn is_name_byte(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-')
+    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/')
 }
 
 /// `flowvar` and `pktvar`: name and what its captured text must hold, quoted or not. Suricata has
@@ -200,7 +202,8 @@ fn xbits(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
         let said = format!("\"{}\" is not a valid setting for xbits.", v.text);
         Refusal::new(WHO, said).because("`xbits:set, name, track ip_src, expire N`")
     };
-    let name = parts.next().filter(|n| !n.is_empty()).ok_or_else(bad)?;
+    let name = parts.next().filter(|n| !n.is_empty() && !n.contains(char::is_whitespace));
+    let name = name.ok_or_else(bad)?;
     let track = parts.next().ok_or_else(bad)?;
     let track = match track.strip_prefix("track").map(str::trim) {
         Some("ip_src") => XbitsTrack::Source,
@@ -223,6 +226,9 @@ fn xbits(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
             }
         }
     };
+    if parts.next().is_some() {
+        return Err(bad());
+    }
     let bit = c.set.xbits.intern(name);
     match used {
         BitUse::Ask(isset) => {
@@ -257,12 +263,13 @@ fn hostbits(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
         let said = format!("ERROR: flowbits action \"{word}\" is not supported.");
         return Err(Refusal::new(WHO, said));
     };
-    let name = parts.next().filter(|n| !n.is_empty()).ok_or_else(bad)?;
-    let track = match parts.next() {
-        None | Some("src") => HostbitsTrack::Source,
-        Some("dst") => HostbitsTrack::Destination,
-        Some("both") => HostbitsTrack::Both,
-        Some(_) => return Err(bad()),
+    let name = parts.next().filter(|n| !n.is_empty() && !n.contains(char::is_whitespace));
+    let name = name.ok_or_else(bad)?;
+    let track = match (parts.next(), parts.next()) {
+        (None | Some("src"), None) => HostbitsTrack::Source,
+        (Some("dst"), None) => HostbitsTrack::Destination,
+        (Some("both"), None) => HostbitsTrack::Both,
+        (_, _) => return Err(bad()),
     };
     let bit = c.set.hostbits.intern(name);
     match used {
@@ -297,13 +304,14 @@ fn iprep(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
         }
         [side, category, op, score] => {
             let score: u64 = score.parse::<u8>().map_err(|_| bad())?.into();
-            let score = match *op {
-                "=" | "==" => IntegerMatch::Equal(score),
-                "!" | "!=" => IntegerMatch::Differs(score),
-                "<" => IntegerMatch::Less(score),
-                "<=" => IntegerMatch::LessOrEqual(score),
-                ">" => IntegerMatch::Greater(score),
-                ">=" => IntegerMatch::GreaterOrEqual(score),
+            // Suricata 8.0.7 passes over what follows the sign: `<>` is `<`, `=>` is `=`.
+            let score = match op.as_bytes() {
+                [b'<', b'=', ..] => IntegerMatch::LessOrEqual(score),
+                [b'>', b'=', ..] => IntegerMatch::GreaterOrEqual(score),
+                [b'<', ..] => IntegerMatch::Less(score),
+                [b'>', ..] => IntegerMatch::Greater(score),
+                [b'!', ..] => IntegerMatch::Differs(score),
+                [b'=', ..] => IntegerMatch::Equal(score),
                 _ => return Err(bad()),
             };
             (*side, *category, ReputationTest::Score(score))
@@ -346,11 +354,11 @@ fn tag(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     };
     let parts: Vec<&str> = v.text.split(',').map(str::trim).collect();
     let (kind, rest) = parts.split_first().ok_or_else(bad)?;
-    let side = match rest.get(2) {
-        None => None,
-        Some(&"src") => Some(TagScope::HostSource),
-        Some(&"dst") => Some(TagScope::HostDestination),
-        Some(_) => return Err(bad()),
+    let side = match (rest.get(2), rest.get(3)) {
+        (None, _) => None,
+        (Some(&"src"), None) => Some(TagScope::HostSource),
+        (Some(&"dst"), None) => Some(TagScope::HostDestination),
+        (Some(_), _) => return Err(bad()),
     };
     let scope = match *kind {
         "session" => TagScope::Session,
@@ -358,11 +366,13 @@ fn tag(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
         _ => return Err(bad()),
     };
     let count = match rest.first() {
+        Some(n) if n.starts_with('+') => return Err(bad()),
         Some(n) => n.parse().map_err(|_| bad())?,
         // Suricata's default: ten packets
         None => 10,
     };
     let metric = match rest.get(1) {
+        None if !rest.is_empty() => return Err(bad()),
         None | Some(&"packets") => TagMetric::Packets,
         Some(&"seconds") => TagMetric::Seconds,
         Some(&"bytes") => TagMetric::Bytes,

@@ -278,9 +278,13 @@ fn frame(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
             }
         },
     };
-    // Of a protocol with several versions, the one that carries its name in EVE.
-    let of_eve = c.catalog.tables().find(|(_, t)| t.eve_name == proto);
-    let proto = of_eve.map_or(proto, |(_, t)| t.name.to_owned());
+    // A name for several versions is none's own.
+    let is_several =
+        c.catalog.tables().any(|(_, t)| t.any_version.is_some() && t.eve_name == proto);
+    if is_several && c.catalog.proto(&proto).is_none() {
+        let said = format!("unknown frame '{name}' for protocol '(null)'");
+        return Err(Refusal::new(WHO, said));
+    }
     leave_buffer(d)?;
     let id = c.catalog.proto(&proto);
     match id {

@@ -20,21 +20,61 @@ struct Parts<'t> {
     multiplier: Option<u32>,
 }
 
-fn parts(text: &str) -> Option<Parts<'_>> {
-    let mut p = Parts::default();
-    for part in text.split(',').map(str::trim) {
-        let (key, value) = part.split_once(char::is_whitespace)?;
-        let value = value.trim();
-        match key {
-            "type" if p.kind.is_none() => p.kind = Some(value),
-            "track" if p.track.is_none() => p.track = Some(track(value)?),
-            "count" if p.count.is_none() => p.count = Some(value.parse().ok()?),
-            "seconds" if p.seconds.is_none() => p.seconds = Some(value.parse().ok()?),
-            "multiplier" if p.multiplier.is_none() => p.multiplier = Some(value.parse().ok()?),
-            _ => return None,
+impl<'t> Parts<'t> {
+    fn parse(parts: impl Iterator<Item = &'t str>) -> Option<Parts<'t>> {
+        let mut p = Parts::default();
+        for part in parts {
+            let (key, value) = part.trim().split_once(char::is_whitespace)?;
+            let value = value.trim_start();
+            match key {
+                "type" if p.kind.is_none() => p.kind = Some(value),
+                "track" if p.track.is_none() => p.track = Some(track(value)?),
+                "count" if p.count.is_none() => p.count = Some(whole(value)?),
+                "seconds" if p.seconds.is_none() => p.seconds = Some(whole(value)?),
+                "multiplier" if p.multiplier.is_none() => p.multiplier = Some(whole(value)?),
+                _ => return None,
+            }
         }
+        Some(p)
     }
-    Some(p)
+}
+
+/// Digits and no sign.
+fn whole(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|_| !text.starts_with('+'))
+}
+
+/// The parts of a threshold.
+const KEYS: [&str; 5] = ["type", "track", "count", "seconds", "multiplier"];
+
+/// What they may name.
+const WORDS: [&str; 9] =
+    ["limit", "both", "threshold", "backoff", "by_dst", "by_src", "by_both", "by_rule", "by_flow"];
+
+/// The first four parts of a threshold. Suricata 8.0.7's expression has no end: what follows the digits or the letters
+/// of the fourth part is passed over.
+fn threshold_parts(text: &str) -> Option<Parts<'_>> {
+    let mut parts: Vec<&str> = text.splitn(6, ',').take(5).collect();
+    // The expression asks for four, and takes a fifth if it is one.
+    let fifth = parts.get(4).copied();
+    parts.truncate(4);
+    let last = parts.get_mut(3)?;
+    *last = counted(last)?;
+    parts.extend(fifth.and_then(counted));
+    Parts::parse(parts.into_iter())
+}
+
+/// What counts of the last part of a threshold: its key, and the word or the digits after it.
+fn counted(part: &str) -> Option<&str> {
+    let (key, value) = part.trim_start().split_once(char::is_whitespace)?;
+    let value = value.trim_start();
+    let word = WORDS.iter().find(|word| value.starts_with(**word));
+    let digits = || value.bytes().take_while(u8::is_ascii_digit).count();
+    let length = word.map_or_else(digits, |word| word.len());
+    if length == 0 || !KEYS.contains(&key) {
+        return None;
+    }
+    part.get(..part.len() - value.len() + length)
 }
 
 /// What `track` names.
@@ -70,15 +110,15 @@ fn bad(v: Value<'_>) -> Refusal {
 }
 
 fn read_threshold(text: &str) -> Option<Threshold> {
-    let p = parts(text)?;
+    let p = threshold_parts(text)?;
     let (track, count) = (p.track?, p.count?);
     let kind = match p.kind? {
         "limit" => ThresholdKind::Limit,
         "threshold" => ThresholdKind::Threshold,
         "both" => ThresholdKind::Both,
         "backoff" => {
-            let multiplier = p.multiplier.filter(|n| *n > 0)?;
-            if count == 0 || track != ThresholdTrack::Flow {
+            let multiplier = p.multiplier.filter(|n| (2..=65_535).contains(n))?;
+            if !(1..=65_535).contains(&count) || track != ThresholdTrack::Flow {
                 return None;
             }
             return Some(Threshold {
@@ -110,7 +150,7 @@ fn detection_filter(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Ch
         let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
         Refusal::new(WHO, said).because("`detection_filter:track by_src, count N, seconds N`")
     };
-    let p = parts(v.text).ok_or_else(bad)?;
+    let p = Parts::parse(v.text.split(',')).ok_or_else(bad)?;
     let (Some(track), Some(count), Some(seconds)) = (p.track, p.count, p.seconds) else {
         return Err(bad());
     };

@@ -152,14 +152,15 @@ fn from_base64(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked
 /// Bytes of output at most unless written: Suricata's default.
 const DECOMPRESSED_DEFAULT: u32 = 1024;
 
-/// A number, alone or with a unit of one letter or more (`k`, `kb`).
+/// The decimal number at the beginning, alone or with a unit of one letter (`k`). Suricata 8.0.7 passes over what follows.
 fn size(text: &str) -> Option<u64> {
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1))?;
-    let factor = match unit {
-        "k" | "K" => 1 << 10,
-        "m" | "M" => 1 << 20,
-        "g" | "G" => 1 << 30,
-        _ => return crate::integer::number_with_unit(text),
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(end)?;
+    let factor = match unit.bytes().next() {
+        Some(b'k' | b'K') => 1 << 10,
+        Some(b'm' | b'M') => 1 << 20,
+        Some(b'g' | b'G') => 1 << 30,
+        _ => 1,
     };
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
@@ -167,15 +168,20 @@ fn size(text: &str) -> Option<u64> {
 fn decompress(d: &mut Draft<'_>, v: Value<'_>, make: fn(u32) -> Transform) -> Checked<()> {
     const WHO: &str = "decompress";
     let mut max_size = DECOMPRESSED_DEFAULT;
-    for part in v.text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+    let parts = v.text.split(',').map(str::trim).filter(|_| !v.text.is_empty());
+    for part in parts {
         let bad = || Refusal::new(WHO, format!("Bad key value for decompress transform {part}"));
         let (key, value) = part.split_once(char::is_whitespace).ok_or_else(bad)?;
         if key != "max-size" {
             let said = format!("Unknown key for decompress transform {key}");
             return Err(Refusal::new(WHO, said));
         }
-        let n = size(value.trim()).ok_or_else(bad)?;
-        if n == 0 || n > crate::limits::DECOMPRESSED_MAX {
+        let n = size(value).ok_or_else(bad)?;
+        if n == 0 {
+            let said = "max-size 0 for decompress transform would always produce an empty buffer";
+            return Err(Refusal::new(WHO, said));
+        }
+        if n > crate::limits::DECOMPRESSED_MAX {
             return Err(Refusal::new(WHO, format!("max-size {n} is out of bounds")));
         }
         max_size = n as u32;
