@@ -45,8 +45,8 @@ fn output(eve: &Tree, drops: &mut u32, say: Say<'_>) -> Result<(), Fatal> {
     {
         return Err(vec![("output-json", format!("Invalid JSON output option: {kind}"))]);
     }
-    if eve.flag("community-id") == Some(true)
-        && let Some(seed) = eve.text("community-id-seed")
+    // Suricata 8.0.7 reads it also where it is not used.
+    if let Some(seed) = eve.text("community-id-seed")
         && seed.trim().parse::<u16>().is_err()
     {
         let said = format!("Failed to initialize JSON output, invalid community-id-seed: {seed}");

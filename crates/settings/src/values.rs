@@ -34,6 +34,7 @@ type Setting = (&'static str, Wanted, &'static str);
 
 const ANY: u64 = u64::MAX;
 const YES_NO: &[&str] = &["yes", "no", "true", "false", "on", "off", "1", "0"];
+const LEVELS: &[&str] = &["error", "warning", "notice", "info", "perf", "config", "debug"];
 const HTP: &str = "app-layer-htp";
 
 /// Settings with which a run ends.
@@ -67,11 +68,9 @@ const ENDING: &[Setting] = &[
     ("datasets.limits.single-hashsize", Size, "datasets"),
     ("max-pending-packets", Range(1, 1 << 31), "suricata"),
     ("default-log-dir", Text, "suricata"),
-    (
-        "logging.default-log-level",
-        AnyCase(&["error", "warning", "notice", "info", "perf", "config", "debug"]),
-        "debug",
-    ),
+    ("detect.thresholds.memcap", Size, "detect"),
+    ("detect.thresholds.hash-size", Number(256, i32::MAX as u64), "detect"),
+    ("logging.default-log-level", AnyCase(LEVELS), "debug"),
 ];
 
 /// Settings whose defaults hold then. Sizes that protocols list themselves are reported with these defaults.
@@ -357,6 +356,8 @@ mod tests {
             ("max-pending-packets", "0"),
             ("default-log-dir", ""),
             ("logging.default-log-level", "nope"),
+            ("detect.thresholds.memcap", "abc"),
+            ("detect.thresholds.hash-size", "7"),
         ] {
             let (is_good, said) = with(key, value);
             let line = format!("Invalid value for {key}: \"{value}\": ");
