@@ -155,14 +155,16 @@ impl From<gabion_reports::Error> for Fault {
 impl Fault {
     /// Files of folders are no captures: a fault of the input only if that is all that there is.
     pub(crate) fn no_captures(others: usize, all: usize) -> Fault {
-        let others_shown = thousands(others as u64);
-        let said = format!(
-            "files of the folders that are not captures, by name and content: {others_shown}"
-        );
         if others < all {
+            let others = thousands(others as u64);
+            let said = format!(
+                "files of the folders that are not captures, by name and content: {others}"
+            );
             return Fault { exit: Exit::Done, message: said.into() };
         }
-        Fault::input(format!("{said}: name a capture or a folder of captures"))
+        Fault::input(
+            "no file of the folders is a capture, by name and content: name a capture or a folder of captures",
+        )
     }
 }
 

@@ -92,7 +92,7 @@ fn a_folder_without_a_capture_is_refused() {
     {
         let r = gabion(args);
         assert_eq!(r.code, 3, "{args:?}: {}", r.err);
-        assert!(r.err.contains("content: 1: name a capture"), "{args:?}: {}", r.err);
+        assert!(r.err.contains("no file of the folders is a capture"), "{args:?}: {}", r.err);
     }
     std::fs::copy(demo(), folder.path().join("demo.pcap")).unwrap();
     let r = gabion(&["read", &path, "--rules", &rules]);
