@@ -1,13 +1,13 @@
 //! Reads captures and prints the number of frames and the CPU time for each: `cargo run --release
 //! -p gabion-capture --example read_speed -- batches|cursor FILE…`. `batches` opens the file and
-//! takes batches of 128 references, as the program does; `cursor` walks bytes that are already
-//! mapped.
+//! takes batches of 128 references, as the program does; `cursor` walks bytes that are in memory
+//! already.
 #![allow(clippy::print_stdout, reason = "the results are printed to a terminal")]
 
 use std::fs::File;
 use std::time::Duration;
 
-use gabion_capture::{Cursor, Error, Next, OpenOptions, Source};
+use gabion_capture::{CaptureBytes, Cursor, Error, Next, Source};
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -40,9 +40,8 @@ fn batches(path: &str) {
 
 /// The bare cursor over bytes in memory.
 fn frames(path: &str) {
-    let Ok(file) = File::open(path) else { return };
-    let options = OpenOptions { map: true, ..OpenOptions::default() };
-    let Ok(source) = Source::from_file_with(file, options) else { return };
+    let Ok(bytes) = std::fs::read(path) else { return };
+    let Ok(source) = Source::from_bytes(CaptureBytes::from_vec(bytes)) else { return };
     let Some((bytes, cursor)) = source.shared_bytes() else { return };
     let bytes: &[u8] = bytes;
     for _ in 0..2 {

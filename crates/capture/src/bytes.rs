@@ -1,20 +1,14 @@
 //! The bytes of a capture, shared between threads, and the frames in them.
 //!
-//! The bytes of files and streams are kept in blocks; a file can be mapped instead. Both have one type, so that a list
-//! of [`FrameRef`]s works with either.
+//! The bytes of files and streams are kept in blocks, those of an interface are in blocks of its ring. All have one
+//! type, so that a list of [`FrameRef`]s works with any. A file is not mapped: if another program shortened it, the
+//! process would get SIGBUS.
 //!
-//! `unsafe` stands here for mapping, advice about the map, and cache prefetching. The
-//! risk of mapping is known: if another program truncates the file while it is read, the process
-//! gets SIGBUS. Nothing of this project maps a capture; who embeds the crate can ([`OpenOptions::map`](crate::OpenOptions)).
+//! `unsafe` stands here for cache prefetching.
 
-use std::fs::File;
-use std::io;
-use std::ops::{Deref, Range};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Deref;
 
-use crate::limits;
 use crate::live::RingBlock;
-use memmap2::{Advice, Mmap, UncheckedAdvice};
 
 /// One frame as it was on the link, borrowed from the capture's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,17 +66,12 @@ impl FrameRef {
     }
 }
 
-/// The bytes of a whole mapped file, or of a block of a stream. Share it with `Arc`.
+/// The bytes of a whole capture, or of a block of one. Share it with `Arc`.
 #[derive(Debug)]
 pub struct CaptureBytes(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Map {
-        map: Mmap,
-        /// Offset up to which those who read the frames have released pages.
-        released: AtomicUsize,
-    },
     /// The buffer keeps its full length between uses, so that reuse need not clear it.
     Block {
         buffer: Vec<u8>,
@@ -92,20 +81,6 @@ enum Kind {
 }
 
 impl CaptureBytes {
-    /// Maps a regular file and advises the kernel to read ahead.
-    ///
-    /// # Errors
-    /// The error of the system call.
-    pub fn map(file: &File) -> io::Result<CaptureBytes> {
-        // SAFETY: the map is read-only and private to this type; bytes that another program changes
-        // beneath it are only ever read as plain integers with bounds checked each time. Truncation
-        // by another program raises SIGBUS, as the documentation of this module warns.
-        let map = unsafe { Mmap::map(file)? };
-        // Advice may be refused by the file system; reading works without it.
-        let _ = map.advise(Advice::Sequential);
-        Ok(CaptureBytes(Kind::Map { map, released: AtomicUsize::new(0) }))
-    }
-
     /// Bytes in memory.
     pub fn from_vec(buffer: Vec<u8>) -> CaptureBytes {
         let len = buffer.len();
@@ -123,39 +98,11 @@ impl CaptureBytes {
         CaptureBytes(Kind::Block { buffer, len })
     }
 
-    /// The buffer of a block, for reuse; `None` if this is a map.
+    /// The buffer of a block, for reuse; `None` if this is a block of a ring.
     pub(crate) fn into_buffer(self) -> Option<Vec<u8>> {
         match self.0 {
-            Kind::Map { .. } | Kind::Ring(_) => None,
+            Kind::Ring(_) => None,
             Kind::Block { buffer, .. } => Some(buffer),
-        }
-    }
-
-    /// Releases the pages of a range of a map, so that a large capture does not count as memory of
-    /// this process. A later read of the range returns the same bytes, but more slowly.
-    pub fn release(&self, range: Range<usize>) {
-        if let Kind::Map { map, .. } = &self.0 {
-            let end = range.end.min(map.len());
-            let Some(len) = end.checked_sub(range.start).filter(|len| *len > 0) else { return };
-            // SAFETY: the map is a shared read-only one of a file: released pages are read from the
-            // file again at the next access, so no reference into the map changes its value.
-            let _ =
-                unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, len) };
-        }
-    }
-
-    /// Releases the pages before `end`, which no thread reads any more, once they are a step
-    /// ([`limits::MAP_RELEASE_STEP`]) or more. A program that shares frames between threads calls it when the last
-    /// thread is done with them; its reader then releases nothing ([`Source::keep_pages`](crate::Source::keep_pages)).
-    pub fn release_until(&self, end: usize) {
-        let Kind::Map { released, .. } = &self.0 else { return };
-        let from = released.load(Ordering::Relaxed);
-        // If another thread releases pages at this moment, the next call releases what is left.
-        let is_step = end >= from.saturating_add(limits::MAP_RELEASE_STEP);
-        if is_step
-            && released.compare_exchange(from, end, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        {
-            self.release(from..end);
         }
     }
 }
@@ -166,7 +113,6 @@ impl Deref for CaptureBytes {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Kind::Map { map, .. } => map,
             Kind::Block { buffer, len } => buffer.get(..*len).unwrap_or_default(),
             Kind::Ring(block) => block.bytes(),
         }
@@ -190,40 +136,6 @@ pub(crate) fn prefetch(bytes: &[u8], at: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Kibibytes of the map at this address that are resident.
-    #[cfg(target_os = "linux")]
-    fn resident_kib(bytes: &[u8]) -> usize {
-        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-        let begins = format!("{:x}-", bytes.as_ptr() as usize);
-        let map = smaps.lines().skip_while(|line| !line.starts_with(&begins));
-        let rss = map.skip(1).find_map(|line| line.strip_prefix("Rss:")).unwrap();
-        rss.trim().trim_end_matches(" kB").trim().parse().unwrap()
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn pages_that_are_no_longer_used_are_released_in_steps() {
-        const MIB: usize = 1 << 20;
-        let mut file = tempfile::tempfile().unwrap();
-        std::io::Write::write_all(&mut file, &vec![7; 8 * MIB]).unwrap();
-        let bytes = CaptureBytes::map(&file).unwrap();
-        assert_eq!(bytes.iter().map(|b| u64::from(*b)).sum::<u64>(), 7 * 8 * MIB as u64);
-        assert_eq!(resident_kib(&bytes), 8 * 1024);
-        bytes.release_until(limits::MAP_RELEASE_STEP - 1);
-        assert_eq!(resident_kib(&bytes), 8 * 1024, "less than a step");
-        // A large page that is released in part is no longer mapped at all.
-        bytes.release_until(5 * MIB);
-        let later = resident_kib(&bytes);
-        assert!((1024..=3 * 1024).contains(&later), "{later}");
-        // What is read after its release has the same bytes, and stays.
-        assert_eq!(bytes[MIB], 7);
-        bytes.release_until(5 * MIB);
-        let read_again = resident_kib(&bytes);
-        assert!(read_again > later);
-        bytes.release_until(8 * MIB);
-        assert!(resident_kib(&bytes) < read_again);
-    }
 
     #[test]
     fn references_are_small_and_bounded() {

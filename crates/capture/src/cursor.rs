@@ -1,5 +1,5 @@
 //! The parser's state over a capture's bytes, without I/O. It can be cloned and sent, so that
-//! several threads can walk one mapped file independently.
+//! several threads can walk one capture in memory independently.
 //!
 //! Hot path: [`Cursor::next`] and [`Cursor::fill`] neither allocate nor copy (an interface
 //! description of pcapng grows a table; there are a few per file). An incomplete record is never

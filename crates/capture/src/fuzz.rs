@@ -62,7 +62,7 @@ pub(crate) fn read_in_pieces(
     block_len: usize,
 ) -> Result<Reading, Error> {
     let pieces = Pieces { bytes: data.to_vec(), pos: 0, lengths, turn: 0 };
-    let options = OpenOptions { map: false, block_len };
+    let options = OpenOptions { block_len };
     Source::from_reader_with(Box::new(pieces), true, options).map(|s| read_all(s, 7))
 }
 

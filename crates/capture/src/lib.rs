@@ -36,7 +36,7 @@
 //! contradictory record ends the reading with one [`Note`] and an entry in the ledger, and all
 //! frames before it are valid. A capture without frames is a valid capture.
 //!
-//! `unsafe` code is in `bytes` (mapping a file, advice about the map, cache prefetching) and in `live::ring` (memory
+//! `unsafe` code is in `bytes` (cache prefetching) and in `live::ring` (memory
 //! shared with the kernel) only.
 
 mod bytes;

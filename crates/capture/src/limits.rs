@@ -7,13 +7,6 @@ use gabion_record::limits;
 /// processor's cache until its frames are looked at, and that a dozen of them can be in flight.
 pub const STREAM_BLOCK: usize = 256 << 10;
 
-/// Bytes of a map that were read but stay resident, if the reader's thread also uses the frames. If other threads
-/// use them, the caller releases pages ([`CaptureBytes::release_until`](crate::CaptureBytes::release_until)).
-pub const MAP_KEPT_BEHIND: usize = 4 << 20;
-
-/// Number of bytes between two releases of pages.
-pub const MAP_RELEASE_STEP: usize = 1 << 20;
-
 /// Bytes ahead of the cursor that are prefetched. The start of a record is only known from the one
 /// before it, so without a prefetch every record waits for memory: 54 ns per frame instead of 11
 /// (measured on frames of 250 bytes; 2 to 8 KiB make no difference).

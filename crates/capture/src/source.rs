@@ -1,9 +1,8 @@
 //! A capture as the rest of the program sees it: an open file or stream, read in batches of frames
 //! that refer to shared bytes, with a ledger of all that could not be read.
 //!
-//! Hot path: [`Source::next_block`] over a map neither allocates (beyond the caller's list, which
-//! it reuses) nor copies; every few MiB it releases pages that were read long ago, so that a large
-//! capture does not count as memory of the process.
+//! Hot path: [`Source::next_block`] over a capture in memory neither allocates (beyond the caller's list, which
+//! it reuses) nor copies. A file is read in blocks, so that a large capture does not count as memory of the process.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -23,23 +22,20 @@ use crate::stream::Streamed;
 /// How to open a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
-    /// Whether regular files are mapped. Off by default: if another program shortens a mapped file, the process gets
-    /// SIGBUS, and reading in blocks costs no more.
-    pub map: bool,
-    /// Bytes of a block of a stream, or of a file that is not mapped.
+    /// Bytes of a block of a stream or of a file.
     pub block_len: usize,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        OpenOptions { map: false, block_len: limits::STREAM_BLOCK }
+        OpenOptions { block_len: limits::STREAM_BLOCK }
     }
 }
 
 /// A batch of frames: the references that were appended belong to these bytes.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// The map, or a block of the stream.
+    /// The whole capture, a block of it, or of a ring.
     pub bytes: Arc<CaptureBytes>,
     /// Number of references that were appended; 0 only where nothing comes from an interface for a while.
     pub frames: usize,
@@ -69,7 +65,7 @@ pub(crate) enum Event {
 }
 
 enum Feed {
-    Map(Mapped),
+    Whole(Whole),
     Stream(Box<Streamed>),
     Live(Box<Interface>),
 }
@@ -93,7 +89,7 @@ pub struct Source {
     notes_total: u64,
     is_done: bool,
     is_packed: bool,
-    /// Bytes of a file that is neither packed nor mapped.
+    /// Bytes of a file that is not packed.
     file_len: Option<u64>,
 }
 
@@ -127,26 +123,18 @@ impl Source {
         if kind.len() == 0 {
             return Err(Error::Empty);
         }
-        if options.map {
-            return Source::from_bytes(CaptureBytes::map(&file)?);
-        }
         let mut source = Source::from_reader_with(Box::new(file), false, options)?;
         source.file_len = Some(kind.len());
         Ok(source)
     }
 
-    /// A capture that is completely in memory or mapped, not packed.
+    /// A capture that is completely in memory, not packed.
     ///
     /// # Errors
     /// As [`Source::from_file`].
     pub fn from_bytes(bytes: CaptureBytes) -> Result<Source, Error> {
         let cursor = Cursor::new(&bytes)?;
-        Ok(Source::new(Feed::Map(Mapped {
-            bytes: Arc::new(bytes),
-            cursor,
-            released: 0,
-            keeps_pages: false,
-        })))
+        Ok(Source::new(Feed::Whole(Whole { bytes: Arc::new(bytes), cursor })))
     }
 
     /// A capture from a stream, perhaps packed.
@@ -201,7 +189,7 @@ impl Source {
     pub fn live(&self) -> Option<&Live> {
         match &self.feed {
             Feed::Live(interface) => Some(&interface.live),
-            Feed::Map(_) | Feed::Stream(_) => None,
+            Feed::Whole(_) | Feed::Stream(_) => None,
         }
     }
 
@@ -218,7 +206,7 @@ impl Source {
     pub fn take_link_fault(&mut self) -> Option<LinkFault> {
         match &mut self.feed {
             Feed::Live(interface) => interface.fault.take(),
-            Feed::Map(_) | Feed::Stream(_) => None,
+            Feed::Whole(_) | Feed::Stream(_) => None,
         }
     }
 
@@ -284,7 +272,7 @@ impl Source {
         let before = frames.len();
         while !self.is_done {
             let (bytes, event) = match &mut self.feed {
-                Feed::Map(map) => map.next_block(frames_max.max(1), frames),
+                Feed::Whole(whole) => whole.next_block(frames_max.max(1), frames),
                 Feed::Stream(stream) => stream.next_block(frames_max.max(1), frames),
                 Feed::Live(_) => return None,
             };
@@ -313,7 +301,7 @@ impl Source {
     ) -> Option<Block> {
         match self.feed {
             Feed::Live(_) => self.next_live_block(frames_max, wait, frames),
-            Feed::Map(_) | Feed::Stream(_) => self.next_block(frames_max, frames),
+            Feed::Whole(_) | Feed::Stream(_) => self.next_block(frames_max, frames),
         }
     }
 
@@ -321,7 +309,7 @@ impl Source {
     /// Always true for a file.
     pub fn has_more_at_hand(&self) -> bool {
         match &self.feed {
-            Feed::Map(_) => true,
+            Feed::Whole(_) => true,
             Feed::Stream(stream) => self.file_len.is_some() || stream.has_more_at_hand(),
             Feed::Live(interface) => interface.live.has_more_at_hand(),
         }
@@ -336,24 +324,15 @@ impl Source {
     pub fn link(&self) -> Option<u16> {
         match &self.feed {
             Feed::Live(interface) => Some(interface.live.link()),
-            Feed::Map(_) | Feed::Stream(_) => self.cursor()?.link(),
+            Feed::Whole(_) | Feed::Stream(_) => self.cursor()?.link(),
         }
     }
 
-    /// The source no longer releases the pages that it has read: the caller does
-    /// ([`CaptureBytes::release_until`]). The source cannot know how far behind the caller's threads are, and a page
-    /// that a thread reads after its release stays in memory.
-    pub fn keep_pages(&mut self) {
-        if let Feed::Map(map) = &mut self.feed {
-            map.keeps_pages = true;
-        }
-    }
-
-    /// The bytes if all are in memory (a map), so that threads can walk them with their own
+    /// The bytes if all are in memory at once, so that threads can walk them with their own
     /// cursors.
     pub fn shared_bytes(&self) -> Option<(&Arc<CaptureBytes>, &Cursor)> {
         match &self.feed {
-            Feed::Map(map) => Some((&map.bytes, &map.cursor)),
+            Feed::Whole(whole) => Some((&whole.bytes, &whole.cursor)),
             Feed::Stream(_) | Feed::Live(_) => None,
         }
     }
@@ -371,7 +350,7 @@ impl Source {
     /// Bytes of the (unpacked) capture read so far; of an interface, those of its frames.
     pub fn position(&self) -> u64 {
         match &self.feed {
-            Feed::Map(map) => map.cursor.position() as u64,
+            Feed::Whole(whole) => whole.cursor.position() as u64,
             Feed::Stream(stream) => stream.base().saturating_add(stream.cursor().position() as u64),
             Feed::Live(_) => self.ledger.passed().bytes,
         }
@@ -400,7 +379,7 @@ impl Source {
 
     fn cursor(&self) -> Option<&Cursor> {
         match &self.feed {
-            Feed::Map(map) => Some(&map.cursor),
+            Feed::Whole(whole) => Some(&whole.cursor),
             Feed::Stream(stream) => Some(stream.cursor()),
             Feed::Live(_) => None,
         }
@@ -477,22 +456,17 @@ impl Source {
 }
 
 /// A capture whose bytes are all in memory.
-struct Mapped {
+struct Whole {
     bytes: Arc<CaptureBytes>,
     cursor: Cursor,
-    /// Offset up to which pages were released.
-    released: usize,
-    /// The caller releases pages ([`Source::keep_pages`]).
-    keeps_pages: bool,
 }
 
-impl Mapped {
+impl Whole {
     fn next_block(
         &mut self,
         frames_max: usize,
         frames: &mut Vec<FrameRef>,
     ) -> (Arc<CaptureBytes>, Event) {
-        self.release_read_pages();
         let event = match self.cursor.fill(&self.bytes, frames_max, frames) {
             Stop::Full => Event::More,
             Stop::Ended => Event::End,
@@ -503,16 +477,6 @@ impl Mapped {
             },
         };
         (Arc::clone(&self.bytes), event)
-    }
-
-    /// Releases pages that were read long ago. Pages ahead are loaded by page faults, 16 at a time:
-    /// larger requests were measured to cost more.
-    fn release_read_pages(&mut self) {
-        let end = self.cursor.position().saturating_sub(limits::MAP_KEPT_BEHIND);
-        if !self.keeps_pages && end >= self.released.saturating_add(limits::MAP_RELEASE_STEP) {
-            self.bytes.release(self.released..end);
-            self.released = end;
-        }
     }
 }
 

@@ -429,7 +429,7 @@ fn any_split_of_the_input_returns_the_same_frames() {
             for (is_live, block_len) in [(true, 64), (false, 64), (true, 1 << 20)] {
                 let pieces = vec![bytes[..at].to_vec(), bytes[at..].to_vec()];
                 let reader = Box::new(Split { pieces, fails: false });
-                let options = OpenOptions { map: false, block_len };
+                let options = OpenOptions { block_len };
                 let mut source = Source::from_reader_with(reader, is_live, options).unwrap();
                 assert_eq!(drain(&mut source, 2), want, "{name}, split at {at}");
                 assert_eq!(source.ledger(), whole.ledger(), "{name}, split at {at}");
@@ -513,7 +513,7 @@ fn blocks_that_are_held_do_not_change() {
     for n in 0..500_u32 {
         b.record(n, 0, 40, &[n as u8; 40]);
     }
-    let options = OpenOptions { map: false, block_len: 256 };
+    let options = OpenOptions { block_len: 256 };
     let reader = Box::new(io::Cursor::new(b.out));
     let mut source = Source::from_reader_with(reader, false, options).unwrap();
     let mut held = Vec::new();

@@ -131,16 +131,17 @@ impl Receiver {
         let shown = PathBuf::from(o.name);
         let target = target(o.node, o.folder)
             .map_err(|source| OutputError::Setting { path: shown.clone(), source })?;
+        let files = o.files.clone();
         let (name, receiver): (PathBuf, Box<dyn Receive>) = match target {
             None => return Ok(None),
             Some(Target::Unix { path, is_stream: true }) => {
-                (path.clone(), Box::new(UnixReceiver::stream(path)))
+                (path.clone(), Box::new(UnixReceiver::stream(files, path)))
             }
             Some(Target::Unix { path, is_stream: false }) => {
-                (path.clone(), Box::new(UnixReceiver::datagrams(path)))
+                (path.clone(), Box::new(UnixReceiver::datagrams(files, path)))
             }
             Some(Target::Syslog { priority, identity }) => {
-                ("syslog".into(), Box::new(SyslogReceiver::new(priority, &identity, stamp)))
+                ("syslog".into(), Box::new(SyslogReceiver::new(files, priority, &identity, stamp)))
             }
             Some(Target::Redis(settings)) => {
                 let name = if settings.server.starts_with('/') {
@@ -148,11 +149,12 @@ impl Receiver {
                 } else {
                     format!("redis {}:{}", settings.server, settings.port)
                 };
-                (name.into(), Box::new(RedisReceiver::new(settings)))
+                (name.into(), Box::new(RedisReceiver::new(files, settings)))
             }
-            Some(Target::Tcp { server, port }) => {
-                (format!("tcp {server}:{port}").into(), Box::new(TcpReceiver::new(server, port)))
-            }
+            Some(Target::Tcp { server, port }) => (
+                format!("tcp {server}:{port}").into(),
+                Box::new(TcpReceiver::new(files, server, port)),
+            ),
         };
         let spool = Spool::start(o.name, receiver)
             .map_err(|e| OutputError::NotWritable { path: name.clone(), source: Arc::new(e) })?;

@@ -1,4 +1,4 @@
-//! Opens files for sources and outputs with the rights of this process. Libraries get this from the front door, as a
+//! Opens files for sources and outputs, and sockets of receivers, with the rights of this process. Libraries get this from the front door, as a
 //! [`FileOpener`], and open nothing by themselves.
 
 mod named;
@@ -7,6 +7,7 @@ pub use named::NamedFiles;
 
 use crate::input::open_once;
 use crate::output::{Existing, open_file};
+use crate::sockets::connect;
 use gabion_record::files::{FileOpener, OpenMode};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{DirBuilder, File};
@@ -14,9 +15,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// What opens files with the rights of this process.
+/// What opens files and connects to receivers with the rights of this process.
 pub fn direct_opener() -> FileOpener {
-    FileOpener::new(open)
+    FileOpener::new(open).with_sockets(connect)
 }
 
 fn open(path: &Path, mode: OpenMode) -> io::Result<File> {

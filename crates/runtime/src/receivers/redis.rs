@@ -1,9 +1,9 @@
 //! A Redis server: lines become entries of a list or a stream, or messages of a channel (RESP 2, redis.io/docs).
 
-use super::tcp::connect_tcp;
 use super::unix::is_full;
 use super::{Lines, PATIENCE, Receive, Sent};
 use crate::limits::REDIS_REPLY_BYTES_MAX;
+use gabion_record::files::{Endpoint, FileOpener};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -68,6 +68,7 @@ impl Connection {
 
 /// Lines to a Redis server.
 pub struct RedisReceiver {
+    files: FileOpener,
     settings: RedisSettings,
     connection: Option<Connection>,
     /// Commands of a batch.
@@ -113,9 +114,10 @@ fn add_command(parts: &[&[u8]], to: &mut Vec<u8>) {
 }
 
 impl RedisReceiver {
-    /// Lines as these settings say.
-    pub fn new(settings: RedisSettings) -> RedisReceiver {
-        RedisReceiver { settings, connection: None, request: Vec::new(), answers: Vec::new() }
+    /// Lines as these settings say; `files` connects to the server.
+    pub fn new(files: FileOpener, settings: RedisSettings) -> RedisReceiver {
+        let (request, answers) = (Vec::new(), Vec::new());
+        RedisReceiver { files, settings, connection: None, request, answers }
     }
 
     /// Adds the command for a line.
@@ -167,12 +169,16 @@ impl Receive for RedisReceiver {
         self.answers.clear();
         let of = &self.settings;
         self.connection = Some(if of.server.starts_with('/') {
-            let stream = UnixStream::connect(&of.server)?;
+            let endpoint = Endpoint::StreamAt(of.server.clone().into());
+            let stream = UnixStream::from(self.files.connect(&endpoint)?);
             stream.set_read_timeout(Some(PATIENCE))?;
             stream.set_write_timeout(Some(PATIENCE))?;
             Connection::Unix(stream)
         } else {
-            let stream = connect_tcp(&of.server, of.port)?;
+            let endpoint = Endpoint::Tcp { server: of.server.clone(), port: of.port };
+            let stream = TcpStream::from(self.files.connect(&endpoint)?);
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
             stream.set_nodelay(true)?;
             Connection::Tcp(stream)
         });
@@ -248,13 +254,16 @@ mod tests {
             stream.write_all(b":1\r\n-OOM command not allowed\r\n").unwrap();
             all
         });
-        let mut sender = RedisReceiver::new(RedisSettings {
-            server: "127.0.0.1".to_owned(),
-            port,
-            mode: RedisMode::PushLast,
-            key: "k".to_owned(),
-            batch: 2,
-        });
+        let mut sender = RedisReceiver::new(
+            crate::files::direct_opener(),
+            RedisSettings {
+                server: "127.0.0.1".to_owned(),
+                port,
+                mode: RedisMode::PushLast,
+                key: "k".to_owned(),
+                batch: 2,
+            },
+        );
         sender.connect().unwrap();
         let (sent, result) = sender.send(&Lines::from_list(&[b"a\n", b"bc\n", b"d\n"]));
         assert!(result.is_ok());

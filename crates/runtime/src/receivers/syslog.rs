@@ -3,9 +3,9 @@
 use super::unix::send_datagrams;
 use super::{Lines, PATIENCE, Receive, Sent};
 use crate::clock;
+use gabion_record::files::{Endpoint, FileOpener};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
 
 /// Where the daemon listens.
 const SOCKET: &str = "/dev/log";
@@ -59,7 +59,8 @@ pub fn priority(facility: &str, level: &str) -> Option<u8> {
 /// Lines to the system's log.
 #[derive(Debug)]
 pub struct SyslogReceiver {
-    path: PathBuf,
+    files: FileOpener,
+    endpoint: Endpoint,
     priority: u8,
     identity: String,
     /// Writes a moment, in seconds since 1970, in local time: `Nov 28 04:00:01`.
@@ -69,13 +70,16 @@ pub struct SyslogReceiver {
 
 impl SyslogReceiver {
     /// Messages of this priority (see [`priority`]) by this name. `stamp` writes a moment, in seconds since 1970, in
-    /// local time: `Nov 28 04:00:01`.
-    pub fn new(priority: u8, identity: &str, stamp: fn(u64) -> String) -> SyslogReceiver {
-        SyslogReceiver::at(SOCKET.into(), priority, identity, stamp)
-    }
-
-    fn at(path: PathBuf, priority: u8, identity: &str, stamp: fn(u64) -> String) -> SyslogReceiver {
-        SyslogReceiver { path, priority, identity: identity.to_owned(), stamp, socket: None }
+    /// local time: `Nov 28 04:00:01`. `files` connects to the daemon.
+    pub fn new(
+        files: FileOpener,
+        priority: u8,
+        identity: &str,
+        stamp: fn(u64) -> String,
+    ) -> SyslogReceiver {
+        let endpoint = Endpoint::DatagramsAt(SOCKET.into());
+        let identity = identity.to_owned();
+        SyslogReceiver { files, endpoint, priority, identity, stamp, socket: None }
     }
 
     /// The socket's path.
@@ -87,8 +91,7 @@ impl SyslogReceiver {
 impl Receive for SyslogReceiver {
     fn connect(&mut self) -> io::Result<()> {
         if self.socket.is_none() {
-            let socket = UnixDatagram::unbound()?;
-            socket.connect(&self.path)?;
+            let socket = UnixDatagram::from(self.files.connect(&self.endpoint)?);
             socket.set_write_timeout(Some(PATIENCE))?;
             self.socket = Some(socket);
         }
@@ -132,8 +135,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let daemon = UnixDatagram::bind(&path).unwrap();
-        let mut sender =
-            SyslogReceiver::at(path, 174, "suricata", |_| "Nov 28 04:00:01".to_owned());
+        let stamp = |_| "Nov 28 04:00:01".to_owned();
+        let mut sender = SyslogReceiver::new(crate::files::direct_opener(), 174, "suricata", stamp);
+        sender.endpoint = Endpoint::DatagramsAt(path);
         sender.connect().unwrap();
         let (sent, result) = sender.send(&Lines::from_list(&[b"{\"a\":1}\n"]));
         assert!(sent.lines == 1 && result.is_ok());

@@ -2,39 +2,25 @@
 
 use super::unix::send_stream;
 use super::{Lines, PATIENCE, Receive, Sent};
+use gabion_record::files::{Endpoint, FileOpener};
 use std::io::{self, ErrorKind};
-use std::net::{TcpStream, ToSocketAddrs};
-
-/// Connects to the first address of a server that answers in time.
-pub(super) fn connect_tcp(server: &str, port: u16) -> io::Result<TcpStream> {
-    let mut last = io::Error::from(ErrorKind::NotFound);
-    for address in (server, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                return Ok(stream);
-            }
-            Err(e) => last = e,
-        }
-    }
-    Err(last)
-}
+use std::net::TcpStream;
 
 /// Lines to a server's port.
 #[derive(Debug)]
 pub struct TcpReceiver {
-    server: String,
-    port: u16,
+    files: FileOpener,
+    endpoint: Endpoint,
     stream: Option<TcpStream>,
     /// Bytes of the next line that are written already.
     begun: usize,
 }
 
 impl TcpReceiver {
-    /// The server's name or address, and its port.
-    pub fn new(server: String, port: u16) -> TcpReceiver {
-        TcpReceiver { server, port, stream: None, begun: 0 }
+    /// The server's name or address, and its port; `files` connects to it.
+    pub fn new(files: FileOpener, server: String, port: u16) -> TcpReceiver {
+        let endpoint = Endpoint::Tcp { server, port };
+        TcpReceiver { files, endpoint, stream: None, begun: 0 }
     }
 }
 
@@ -42,7 +28,9 @@ impl Receive for TcpReceiver {
     fn connect(&mut self) -> io::Result<()> {
         if self.stream.is_none() {
             self.begun = 0;
-            self.stream = Some(connect_tcp(&self.server, self.port)?);
+            let stream = TcpStream::from(self.files.connect(&self.endpoint)?);
+            stream.set_write_timeout(Some(PATIENCE))?;
+            self.stream = Some(stream);
         }
         Ok(())
     }
@@ -62,6 +50,7 @@ impl Receive for TcpReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::direct_opener;
     use std::io::Read;
     use std::net::TcpListener;
 
@@ -70,7 +59,7 @@ mod tests {
     fn a_server_that_comes_back_gets_whole_lines() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let mut sender = TcpReceiver::new("localhost".to_owned(), port);
+        let mut sender = TcpReceiver::new(direct_opener(), "localhost".to_owned(), port);
         let mut receive = |line: &[u8]| {
             sender.connect().unwrap();
             let (mut reader, _) = listener.accept().unwrap();

@@ -2,6 +2,7 @@
 
 use super::{Lines, PATIENCE, Receive, Sent};
 use crate::clock;
+use gabion_record::files::{Endpoint, FileOpener};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::PathBuf;
@@ -13,8 +14,8 @@ enum Socket {
 
 /// Lines to a Unix socket.
 pub struct UnixReceiver {
-    path: PathBuf,
-    is_stream: bool,
+    files: FileOpener,
+    endpoint: Endpoint,
     socket: Option<Socket>,
     /// Bytes of the next line that are written already.
     begun: usize,
@@ -22,19 +23,19 @@ pub struct UnixReceiver {
 
 impl std::fmt::Debug for UnixReceiver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("UnixReceiver").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("UnixReceiver").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 
 impl UnixReceiver {
-    /// A socket of datagrams at this path.
-    pub fn datagrams(path: PathBuf) -> UnixReceiver {
-        UnixReceiver { path, is_stream: false, socket: None, begun: 0 }
+    /// A socket of datagrams at this path; `files` connects to it.
+    pub fn datagrams(files: FileOpener, path: PathBuf) -> UnixReceiver {
+        UnixReceiver { files, endpoint: Endpoint::DatagramsAt(path), socket: None, begun: 0 }
     }
 
-    /// A socket of a stream at this path.
-    pub fn stream(path: PathBuf) -> UnixReceiver {
-        UnixReceiver { path, is_stream: true, socket: None, begun: 0 }
+    /// A socket of a stream at this path; `files` connects to it.
+    pub fn stream(files: FileOpener, path: PathBuf) -> UnixReceiver {
+        UnixReceiver { files, endpoint: Endpoint::StreamAt(path), socket: None, begun: 0 }
     }
 }
 
@@ -81,15 +82,15 @@ impl Receive for UnixReceiver {
             return Ok(());
         }
         self.begun = 0;
-        self.socket = Some(if self.is_stream {
-            let socket = UnixStream::connect(&self.path)?;
-            socket.set_write_timeout(Some(PATIENCE))?;
-            Socket::Stream(socket)
-        } else {
-            let socket = UnixDatagram::unbound()?;
-            socket.connect(&self.path)?;
+        let socket = self.files.connect(&self.endpoint)?;
+        self.socket = Some(if matches!(self.endpoint, Endpoint::DatagramsAt(_)) {
+            let socket = UnixDatagram::from(socket);
             socket.set_write_timeout(Some(PATIENCE))?;
             Socket::Datagrams(socket)
+        } else {
+            let socket = UnixStream::from(socket);
+            socket.set_write_timeout(Some(PATIENCE))?;
+            Socket::Stream(socket)
         });
         Ok(())
     }
@@ -150,6 +151,7 @@ fn write_rest(stream: &mut impl Write, line: &[u8], begun: &mut usize) -> io::Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::direct_opener;
     use std::io::Read;
     use std::os::unix::net::UnixListener;
 
@@ -158,7 +160,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("eve.sock");
         let receiver = UnixDatagram::bind(&path).unwrap();
-        let mut sender = UnixReceiver::datagrams(path);
+        let mut sender = UnixReceiver::datagrams(direct_opener(), path);
         sender.connect().unwrap();
         let huge = vec![b'x'; 4 << 20];
         let (sent, result) = sender.send(&Lines::from_list(&[b"one\n", &huge, b"two\n"]));
@@ -177,7 +179,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("eve.sock");
         let receiver = UnixDatagram::bind(&path).unwrap();
-        let mut sender = UnixReceiver::datagrams(path);
+        let mut sender = UnixReceiver::datagrams(direct_opener(), path);
         sender.connect().unwrap();
         std::thread::spawn(move || {
             while receiver.recv(&mut [0; 64]).is_ok() {
@@ -198,7 +200,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("eve.sock");
         let listener = UnixListener::bind(&path).unwrap();
-        let mut sender = UnixReceiver::stream(path);
+        let mut sender = UnixReceiver::stream(direct_opener(), path);
         sender.connect().unwrap();
         let (mut reader, _) = listener.accept().unwrap();
         let line: Vec<u8> =

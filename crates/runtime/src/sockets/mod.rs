@@ -5,6 +5,7 @@
 //! * [`packets`]: sockets that see every frame of an interface (`unsafe` stands there).
 //! * [`poll`]: waiting for many descriptors, and waking a waiting thread.
 
+mod connecting;
 pub mod datagrams;
 pub mod packets;
 pub mod poll;
@@ -16,6 +17,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
 pub use crate::limits::{RECEIVE_BUFFER, RECEIVE_BUFFER_ENOUGH};
+pub(crate) use connecting::connect;
 
 /// Asks for a large receive buffer, past the system's limit when allowed; never makes one smaller that
 /// was given along with an inherited socket. Returns what there is, in bytes as the kernel counts (twice

@@ -58,8 +58,6 @@ pub(crate) struct OneInput<'a> {
     pub(crate) position: &'a Position,
     /// Of the thread that reads: waiting for input is no stall.
     pub(crate) pulse: &'a Pulse,
-    /// Other threads use the frames; the pages of a mapped file are released when the last of them is done.
-    pub(crate) keeps_pages: bool,
 }
 
 /// What one input of a run leaves to the next.
@@ -210,9 +208,6 @@ impl OneInput<'_> {
                 return (done, false);
             }
         };
-        if self.keeps_pages {
-            source.keep_pages();
-        }
         let mut unsupported: Option<(u16, u64)> = None;
         let mut is_stopped = false;
         // Blocks after the one at hand, read to see whether a time far off is agreed with.

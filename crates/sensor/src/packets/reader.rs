@@ -22,7 +22,6 @@ use gabion_record::eve::InputName;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::fanout::Losses;
 use gabion_runtime::{Load, Pulse, Sender, StopFlag, clock};
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,37 +31,9 @@ const BATCHES_A_WRITE: u64 = 8;
 /// The reader's name.
 pub(super) const NAME: &str = "reader";
 
-/// The bytes of a batch. Workers take batches in order: when the last worker is done with this batch, no worker reads
-/// bytes before its end any more, and the pages of a mapped file are released.
-pub(super) struct UsedBytes {
-    bytes: Arc<CaptureBytes>,
-    end: usize,
-}
-
-impl UsedBytes {
-    fn new(bytes: &Arc<CaptureBytes>, frames: &[FrameRef]) -> UsedBytes {
-        let end = frames.last().map_or(0, |r| r.offset.saturating_add(u64::from(r.len)));
-        UsedBytes { bytes: Arc::clone(bytes), end: usize::try_from(end).unwrap_or(0) }
-    }
-}
-
-impl Deref for UsedBytes {
-    type Target = CaptureBytes;
-
-    fn deref(&self) -> &CaptureBytes {
-        &self.bytes
-    }
-}
-
-impl Drop for UsedBytes {
-    fn drop(&mut self) {
-        self.bytes.release_until(self.end);
-    }
-}
-
 /// Frames that were read together.
 pub(super) struct Batch {
-    pub(super) bytes: UsedBytes,
+    pub(super) bytes: Arc<CaptureBytes>,
     pub(super) frames: Vec<FrameRef>,
     /// The worker of each frame; [`NOBODY`] where none is given it.
     pub(super) owners: Vec<u8>,
@@ -210,7 +181,6 @@ impl Reader {
                 filter: filter.as_deref(),
                 position: &reading.position,
                 pulse,
-                keeps_pages: true,
             };
             let (read, is_stopped) = one.read_frames(&input, &mut take, &mut see);
             end.is_stopped |= is_stopped;
@@ -267,7 +237,7 @@ impl Shares {
             owners.push(owner.and_then(|n| u8::try_from(n).ok()).unwrap_or(NOBODY));
         }
         let batch = Batch {
-            bytes: UsedBytes::new(block.bytes, block.frames),
+            bytes: Arc::clone(block.bytes),
             frames: std::mem::replace(block.frames, Vec::with_capacity(BATCH)),
             owners,
             fragments,

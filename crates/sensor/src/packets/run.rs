@@ -308,7 +308,6 @@ pub(crate) fn read_capture<S: NetSink>(
         filter: None,
         position: &Position::default(),
         pulse: &Pulse::unwatched(),
-        keeps_pages: false,
     };
     let (done, _) = one.read_frames(input, &mut take, &mut |_, _| {});
     worker.finish(sink);

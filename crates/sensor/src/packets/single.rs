@@ -245,7 +245,6 @@ impl Run<'_> {
                 filter: self.filter.as_deref(),
                 position: &shared.position,
                 pulse,
-                keeps_pages: false,
             };
             let (read, is_stopped) = one.read_frames(&input, &mut take, &mut see);
             done.is_stopped |= is_stopped;
