@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-# Random changes of options and random headers: which rules Suricata and Gabion refuse.
-"""Compares which rules Suricata and Gabion refuse: rules of a suite whose options were changed at random, and rules with random headers.
+# Random changes of options, random headers, and each buffer and event in all surroundings: which rules Suricata and Gabion refuse.
+"""Compares which rules Suricata and Gabion refuse: rules of a suite whose options were changed at random, rules with random headers,
+and each buffer with each of some protocols, directions, conditions and transforms, each event with each of some protocols.
 
 Both programs read all rules at once (`suricata -T`, `gabion rules check`), so that thousands take seconds. A rule that only one of them
 refuses is printed with the reason.
@@ -14,6 +15,8 @@ import random
 import re
 import subprocess
 
+from catalog import Catalog
+
 ACTIONS = ["alert", "pass", "drop", "reject", "rejectsrc", "rejectdst", "rejectboth", "Alert", "log"]
 PROTOCOLS = ["tcp", "udp", "icmp", "ip", "http", "tls", "dns", "smtp", "tcp-pkt", "tcp-stream", "ftp", "ssh", "smb", "http1", "http2", "ipv4",
              "ip6", "icmpv6", "pkthdr", "TCP", "ftp-data", "dcerpc", "nfs", "sctp", "ether", "quic", "mqtt", "http:request_started",
@@ -21,6 +24,12 @@ PROTOCOLS = ["tcp", "udp", "icmp", "ip", "http", "tls", "dns", "smtp", "tcp-pkt"
 DIRECTIONS = ["->", "->", "->", "->", "<>", "<-", "=>", "-->", ""]
 WORDS = ["foo", "relative", "nocase", "any", "both", "!", "0", "", "or", "src", "dst", "by_src", "ip_src", "rawbytes", "big", "string", "dec"]
 SIGNS = list("<>=!-:.|/*&^azZ(%")
+# What surrounds a buffer in `of_buffers`.
+PROTOCOLS_OF_BUFFERS = ["tcp", "udp", "ip", "http", "http1", "http2", "tls", "dns", "smtp", "ftp", "ftp-data", "smb", "dcerpc", "ssh",
+                        "nfs", "quic", "sip", "tcp-pkt", "icmp"]
+FLOWS = ["", "flow:to_server; ", "flow:to_client; ", "flow:established; ", "flow:to_server,only_stream; ", "flow:to_client,no_stream; "]
+CONDITIONS = ['content:"ab";', 'content:!"ab";', "bsize:>4;", 'pcre:"/ab/";', "isdataat:3;", "byte_test:1,>,3,0;", 'content:"ab"; startswith;']
+TRANSFORMS = ["", "", "", "to_lowercase; ", "to_md5; ", 'pcrexform:"(ab)"; ', "strip_whitespace; ", "url_decode; ", "dotprefix; "]
 # Options that are changed rarely: their values are text for people.
 TEXTS = {"msg", "sid", "rev", "gid", "reference", "classtype", "metadata", "target", "priority"}
 # Rules with these need files that a suite keeps elsewhere.
@@ -162,6 +171,26 @@ class Maker:
             yield "header", header, header + ' (msg:"x"; '
 
 
+    def of_buffers(self, catalog, each):
+        """Each buffer with protocols, directions, conditions and transforms; each event with protocols."""
+        pick = self.random
+        for name in catalog.buffers:
+            own = sorted(catalog.protos_of(name) - {"doh2"}) or ["ip"]
+            for n in range(each):
+                protocol = pick.choice(own) if n % 2 else pick.choice(PROTOCOLS_OF_BUFFERS)
+                flow, transform, condition = pick.choice(FLOWS), pick.choice(TRANSFORMS), pick.choice(CONDITIONS)
+                options = f"{flow}{name}; {transform}{condition}"
+                if pick.random() < 0.15:
+                    options += f" {pick.choice(catalog.buffers)}; {pick.choice(CONDITIONS)}"
+                yield f"buffer {name}", f"{protocol}: {options}", f'alert {protocol} any any -> any any (msg:"x"; {options} '
+        for keyword, events in sorted(catalog.events.items()):
+            for event in events:
+                for _ in range(max(1, each // 8)):
+                    protocol, flow = pick.choice(PROTOCOLS_OF_BUFFERS), pick.choice(FLOWS)
+                    options = f"{flow}{keyword}:{event};"
+                    yield keyword, f"{protocol}: {options}", f'alert {protocol} any any -> any any (msg:"x"; {options} '
+
+
 def lines_that_suricata_refuses(suricata, yaml, rules, out):
     """Lines of the file with the last message before each refusal."""
     sets = []
@@ -199,13 +228,14 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--each", type=int, default=40, help="rules a keyword")
     p.add_argument("--headers", type=int, default=6000, help="rules with random headers")
+    p.add_argument("--buffers", type=int, default=40, help="rules a buffer")
     p.add_argument("--show", type=int, default=3, help="rules that are printed of a keyword")
     p.add_argument("--floor", type=float, default=0, help="least percentage that both refuse or both load")
     p.add_argument("--out", default="target/lab/refusals")
     o = p.parse_args()
     os.makedirs(o.out, exist_ok=True)
     maker = Maker(o.suite, o.seed)
-    made = [*maker.of_options(o.each), *maker.of_headers(o.headers)]
+    made = [*maker.of_options(o.each), *maker.of_headers(o.headers), *maker.of_buffers(Catalog(o.suricata), o.buffers)]
     rules = os.path.join(o.out, "random.rules")
     with open(rules, "w", encoding="utf-8") as f:
         f.writelines(f"{rule}sid:{n};)\n" for n, (_, _, rule) in enumerate(made, 1))

@@ -119,6 +119,8 @@ pub struct BufferDef {
     pub form: LiteralForm,
     /// What the parser does only for it.
     pub need: BufferNeed,
+    /// A rule that names it goes in this direction, whatever an earlier `flow` asked for; a later one must not contradict.
+    pub sets_flow: Option<Direction>,
     /// Where it can be had.
     pub hooks: &'static [Hook],
 }
@@ -138,6 +140,7 @@ impl BufferDef {
         lower_case: false,
         form: LiteralForm::Any,
         need: BufferNeed::Nothing,
+        sets_flow: None,
         hooks: &[],
     };
 
@@ -455,6 +458,8 @@ pub struct ProtoTable {
     pub has_memory_counters: bool,
     /// Keywords of rules that only its flows can match, though they are no buffer, integer or condition (`tls_store`).
     pub other_keywords: &'static [&'static str],
+    /// Suricata refuses a rule for it alone that asks for names of files.
+    pub refuses_file_names: bool,
 }
 
 /// Frame that is a whole direction of a TCP stream: every protocol over TCP has it, whether it has others or not
@@ -489,6 +494,7 @@ impl ProtoTable {
             advises_modifiers: false,
             has_memory_counters: false,
             other_keywords: &[],
+            refuses_file_names: false,
         }
     }
 

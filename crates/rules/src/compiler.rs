@@ -13,7 +13,7 @@ use crate::signature::{Engine, Signature};
 use crate::text::Text;
 use crate::transform::{ChainId, Transform};
 use crate::vars::RuleVars;
-use gabion_record::applayer::{Catalog, ProtoId};
+use gabion_record::applayer::{Catalog, ProtoId, ProtoTable};
 use gabion_record::near::nearest;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -212,6 +212,21 @@ impl<'c> Compiler<'c> {
     /// Adds a warning about the rule at hand.
     pub(crate) fn warn(&mut self, warning: Refusal) {
         self.warnings.push(warning);
+    }
+
+    /// The name of the first of these protocols, if all are switched off, with their other versions.
+    pub(crate) fn disabled(&self, protos: &[ProtoId]) -> Option<&'static str> {
+        let is_off =
+            |t: &ProtoTable| self.options.disabled_protocols.iter().any(|off| off == t.name);
+        let mut versions = self.catalog.tables().filter(|(id, table)| {
+            let is_version = |p: &ProtoId| {
+                let other = self.catalog.table(*p).and_then(|t| t.any_version);
+                other.is_some() && other == table.any_version
+            };
+            protos.contains(id) || protos.iter().any(is_version)
+        });
+        let first = self.catalog.table(*protos.first()?)?.name;
+        versions.all(|(_, table)| is_off(table)).then_some(first)
     }
 
     /// The name Suricata's reports give a set of protocols.

@@ -106,6 +106,26 @@ pub(crate) enum List {
     Base64,
 }
 
+/// Protocols that a keyword belongs to which no name of a rule header covers together: it doesn't bind the rule, but a
+/// later keyword must be of one of them.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub(crate) protos: Vec<ProtoId>,
+    /// They are those that carry files.
+    pub(crate) is_files: bool,
+}
+
+impl Choice {
+    /// Refuses a rule that is bound to a protocol of that name, which is none of these.
+    pub(crate) fn refuse(&self, name: &str) -> Refusal {
+        if self.is_files {
+            let said = format!("protocol {name} doesn't support file matching");
+            return Refusal::new("detect-parse", said);
+        }
+        Refusal::silent("the rule is bound to another protocol than an earlier keyword")
+    }
+}
+
 /// The signature so far. Texts are slices of the rule.
 #[derive(Debug)]
 pub(crate) struct Draft<'t> {
@@ -142,6 +162,8 @@ pub(crate) struct Draft<'t> {
     pub(crate) primary: Option<ProtoId>,
     /// Protocols that the header and the keywords agree on; `None`: any.
     pub(crate) apps: Option<Vec<ProtoId>>,
+    /// What keywords of several protocols ask for, until another one binds the rule.
+    pub(crate) choices: Vec<Choice>,
     /// Names of byte variables, and whether the payload defines them.
     pub(crate) byte_variables: Vec<(&'t str, bool)>,
     pub(crate) noalert: bool,

@@ -53,6 +53,7 @@ pub(crate) fn finish(
         let directions = directions(c, &d, sid)?;
         validate::literals(c, &mut d, sid, directions)?;
         validate::combination(c, &d)?;
+        validate::file_names(c, &d)?;
         directions
     };
     let kind = rule_type::decide(&d);
@@ -107,6 +108,12 @@ pub(crate) fn hooks_of(c: &Compiler<'_>, d: &Draft<'_>, b: &DraftBuffer) -> Vec<
     buffer.hooks.iter().filter(|(p, hook)| wanted(*p) && side(hook.direction)).copied().collect()
 }
 
+/// Whether the buffer has set the rule's direction.
+fn sets_flow(c: &Compiler<'_>, b: &DraftBuffer) -> bool {
+    let Some(BufferRef::App(id)) = b.buffer else { return false };
+    c.catalog.buffer(id).is_some_and(|buffer| buffer.def.sets_flow.is_some())
+}
+
 fn sides<'h>(hooks: impl Iterator<Item = &'h (ProtoId, Hook)>) -> Sides {
     let mut s = Sides::default();
     for (_, hook) in hooks {
@@ -129,7 +136,7 @@ fn directions(c: &Compiler<'_>, d: &Draft<'_>, sid: u32) -> Checked<[bool; 2]> {
         (false, true) => client_only = true,
         (false, false) => {}
     };
-    for b in &d.buffers {
+    for b in d.buffers.iter().filter(|b| !sets_flow(c, b)) {
         look(sides(hooks_of(c, d, b).iter()));
     }
     for tx in &d.tx {

@@ -509,6 +509,7 @@ fn open(rule: &str, action: Action, proto: ProtoPart) -> Draft<'_> {
         transforms_allowed: false,
         primary: proto.primary,
         apps: proto.apps,
+        choices: Vec::new(),
         byte_variables: Vec::new(),
         noalert: false,
         alert_keyword: false,

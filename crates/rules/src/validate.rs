@@ -11,7 +11,7 @@ use crate::rule_type::{asks_for_stream, has_tx, needs_packet};
 use crate::signature::{BufferRef, IpProtos};
 use crate::transform::Transform;
 use gabion_record::IpProto;
-use gabion_record::applayer::LiteralForm;
+use gabion_record::applayer::{LiteralForm, ProtoId};
 
 /// Name of a buffer in Suricata's words.
 pub(crate) fn buffer_name(c: &Compiler<'_>, b: BufferRef) -> String {
@@ -46,6 +46,28 @@ pub(crate) fn unused_buffers(c: &Compiler<'_>, d: &Draft<'_>, sid: u32) -> Check
     Ok(())
 }
 
+/// Names of files in a rule for a protocol that has none to Suricata.
+pub(crate) fn file_names(c: &Compiler<'_>, d: &Draft<'_>) -> Checked<()> {
+    let names = c.catalog.buffer_by_keyword("file.name").map(BufferRef::App);
+    let Some(apps) = d.apps.as_ref().filter(|_| d.buffers.iter().any(|b| b.buffer == names)) else {
+        return Ok(());
+    };
+    let refuses = |p: &ProtoId| c.catalog.table(*p).is_some_and(|t| t.refuses_file_names);
+    let refusing = apps.iter().find(|p| refuses(p) && d.primary.is_none_or(|other| other == **p));
+    match refusing.and_then(|p| c.catalog.table(*p)) {
+        Some(table)
+            if apps.iter().all(|p| c.catalog.protos_of_rule_name(table.name).contains(p)) =>
+        {
+            let said = format!(
+                "protocol {} doesn't support file name matching",
+                table.name.to_uppercase()
+            );
+            Err(Refusal::new("detect-parse", said))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Literals against what their buffer can hold.
 pub(crate) fn literals(
     c: &mut Compiler<'_>,
@@ -60,14 +82,14 @@ pub(crate) fn literals(
         check_transforms(b)?;
         let Some(BufferRef::App(id)) = b.buffer else { continue };
         let Some(def) = c.catalog.buffer(id).map(|b| b.def) else { continue };
-        if def.internal == "http_raw_header" && directions == [true, true] {
+        let has_transform = !b.transforms.is_empty();
+        if def.internal == "http_raw_header" && directions == [true, true] && !has_transform {
             return Err(Refusal::new(
                 "detect-http-raw-header",
                 "http_raw_header signature without a flow direction. Use flow:to_server for \
                  inspecting request headers or flow:to_client for inspecting response headers.",
             ));
         }
-        let has_transform = !b.transforms.is_empty();
         for x in &mut b.conditions {
             let BufferCondition::Content(content) = &mut x.condition else { continue };
             if def.lower_case && !has_transform {

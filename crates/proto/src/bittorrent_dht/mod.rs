@@ -106,7 +106,6 @@ const QUERY: &[u8] = b"d1:ad2:id20:";
 
 /// The BitTorrent DHT in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
-    is_default_on: false,
     patterns: &[
         ProbePattern::at_start(Direction::ToServer, QUERY),
         ProbePattern::at_start(Direction::ToClient, QUERY),

@@ -31,7 +31,6 @@ const fn port_probe(transport: Transport) -> PortProbe {
 
 /// ENIP in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
-    is_default_on: false,
     is_logged: false,
     probes: &[port_probe(Transport::Tcp), port_probe(Transport::Udp)],
     configure: |config| Ok(Arc::new(Settings::from_config(config))),

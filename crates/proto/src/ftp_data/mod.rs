@@ -17,6 +17,7 @@ const TABLE: ProtoTable = ProtoTable { conditions: conditions::CONDITIONS, ..tab
 pub const PROTOCOL: &Protocol = &Protocol {
     accepts_gaps: true,
     auto_trigger_raw: false,
+    config_name: "ftp",
     event_type: "ftp_data",
     eve_type: "ftp",
     open: |_, _| Box::new(FtpData::default()),

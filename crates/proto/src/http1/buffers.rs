@@ -61,13 +61,17 @@ macro_rules! field {
 pub(crate) const BUFFERS: &[BufferDef] = &[
     files::name_buffer(&[ts(BODY, Local::FileName), tc(BODY, Local::FileName)]),
     files::magic_buffer(&[ts(BODY, Local::FileMagic), tc(BODY, Local::FileMagic)]),
-    files::data_buffer(&[ts(BODY, Local::FileData), tc(BODY, Local::FileData)]),
+    // The modifiers of response bodies are those of files to Suricata 8.0.7: they match requests' files, too.
+    BufferDef {
+        modifier: Some("http_server_body"),
+        pcre_flag: Some(b'Q'),
+        ..files::data_buffer(&[ts(BODY, Local::FileData), tc(BODY, Local::FileData)])
+    },
     BufferDef {
         name: "http.response_body",
         internal: "http_server_body",
         description: "http response body",
-        modifier: Some("http_server_body"),
-        pcre_flag: Some(b'Q'),
+        sets_flow: Some(Direction::ToClient),
         streaming: true,
         need: BufferNeed::Bodies,
         hooks: &[tc(BODY, Local::ResponseBody)],

@@ -99,6 +99,7 @@ const TABLE: ProtoTable = ProtoTable {
     advises_modifiers: true,
     has_memory_counters: true,
     other_keywords: &[],
+    refuses_file_names: false,
 };
 
 /// The protocol.

@@ -122,6 +122,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     events: &EVENTS,
     frames: &["hdr", "data", "pdu"],
     advises_modifiers: true,
+    refuses_file_names: true,
     ..ProtoTable::of_requests("http2", &[Transport::Tcp])
 };
 
@@ -159,5 +160,6 @@ pub(crate) const DOH2_TABLE: ProtoTable = ProtoTable {
     buffers: &DOH2_BUFFERS,
     integers: &DOH2_INTEGERS,
     advises_modifiers: false,
+    refuses_file_names: false,
     ..TABLE
 };

@@ -22,7 +22,6 @@ use std::sync::Arc;
 
 /// PostgreSQL in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
-    is_default_on: false,
     is_logged: false,
     probes: &[PortProbe {
         transport: Transport::Tcp,

@@ -152,6 +152,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     advises_modifiers: false,
     has_memory_counters: false,
     other_keywords: &[],
+    refuses_file_names: false,
 };
 
 #[cfg(test)]

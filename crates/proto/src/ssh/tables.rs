@@ -154,4 +154,5 @@ pub const TABLE: ProtoTable = ProtoTable {
     advises_modifiers: false,
     has_memory_counters: false,
     other_keywords: &[],
+    refuses_file_names: false,
 };

@@ -293,4 +293,5 @@ pub const TABLE: ProtoTable = ProtoTable {
     advises_modifiers: false,
     has_memory_counters: false,
     other_keywords: &["tls_store"],
+    refuses_file_names: false,
 };

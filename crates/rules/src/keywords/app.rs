@@ -2,14 +2,14 @@
 
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Diagnostic, Refusal};
-use crate::draft::{Draft, DraftTx, DraftTxTest};
+use crate::draft::{Choice, Draft, DraftTx, DraftTxTest};
 use crate::integer::IntegerMatch;
 use crate::keyword::{Setup, Value};
 use crate::packet::{AppProtocolMode, AppProtocolTest, PacketCondition};
 use crate::post::PostMatch;
 use gabion_record::Direction;
 use gabion_record::applayer::{
-    ConditionDef, DetectionEvent, Hook, Instances, IntegerDef, ProtoId, ProtoTable,
+    ConditionDef, DetectionEvent, Hook, Instances, IntegerDef, ProtoId, ProtoTable, Transport,
 };
 
 /// Keywords of this file.
@@ -46,11 +46,28 @@ pub(super) fn bind_to(
             if bound.is_empty() && has_common_name(c, protos) {
                 bound = protos.to_vec();
             }
-            if !bound.is_empty() {
-                bound.sort_unstable();
-                bound.dedup();
-                d.apps = Some(bound);
+            if bound.is_empty() {
+                let is_files = keyword.starts_with("file.");
+                d.choices.push(Choice { protos: protos.to_vec(), is_files });
+                return Ok(());
             }
+            // What carries the protocol of that very name in another one is no common protocol with the other one's
+            // keywords: `dns.query` and `http.uri` are not asked together, though DNS over HTTP/2 has both.
+            d.primary = c.catalog.proto(prefix).filter(|p| bound.contains(p));
+            for choice in &d.choices {
+                let name = bound.first().map_or("unknown", |p| c.proto_name(*p));
+                bound.retain(|p| choice.protos.contains(p));
+                if bound.is_empty() || d.primary.is_some_and(|p| !bound.contains(&p)) {
+                    return Err(choice.refuse(name));
+                }
+            }
+            if let Some(off) = c.disabled(&bound) {
+                let said = format!("disabled alproto {off}, rule can never match");
+                return Err(Refusal::new("detect-parse", said));
+            }
+            bound.sort_unstable();
+            bound.dedup();
+            d.apps = Some(bound);
             Ok(())
         }
         Some(_) if d.inert.is_some() => Ok(()),
@@ -177,18 +194,21 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
     };
     let id =
         c.catalog.proto(proto).or_else(|| c.catalog.protos_of_rule_name(proto).first().copied());
-    let Some(id) = id else {
-        let said = format!(
-            "app-layer-event keyword supplied with protocol that doesn't exist or isn't enabled: \
-             \"{name}\""
-        );
+    let Some((id, table)) = id
+        .filter(|id| c.disabled(&[*id]).is_none())
+        .and_then(|id| Some((id, c.catalog.table(id)?)))
+    else {
+        let said = format!("app-layer-event keyword supplied with unknown protocol \"{proto}\"");
         return Err(Refusal::new(WHO, said));
     };
-    let named = c.catalog.table(id).and_then(|t| {
-        let def = t.events.iter().find(|e| e.name.eq_ignore_ascii_case(event))?;
-        Some((def.code, t.events_from))
-    });
-    let Some((code, from)) = named else {
+    // Suricata 8.0.7 looks for the event over one transport: TCP, if the rule's header has it.
+    let transport = [Transport::Tcp, Transport::Udp];
+    let transport = transport.into_iter().find(|t| d.header.protos.contains(t.ip_proto()));
+    let Some(transport) = transport else {
+        return Err(Refusal::new(WHO, format!("protocol {proto} is disabled")));
+    };
+    let named = table.events.iter().find(|e| e.name.eq_ignore_ascii_case(event));
+    let Some(def) = named.filter(|_| table.transports.contains(&transport)) else {
         c.warn(Refusal::new(
             WHO,
             format!(
@@ -196,9 +216,13 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
                  registered"
             ),
         ));
-        let said = format!("event \"{event}\" not present in enum table.");
+        let said = match named {
+            None => format!("event \"{event}\" not present in enum table."),
+            Some(_) => format!("protocol \"{proto}\" is not looked for over {}", transport.name()),
+        };
         return Err(Refusal::new(Diagnostic::APP_EVENTS, said).left_out());
     };
+    let (code, from) = (def.code, table.events_from);
     restrict(c, d, &[id])?;
     d.tx.push(DraftTx {
         keyword: "app-layer-event",
@@ -305,7 +329,7 @@ fn app_layer_protocol<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>)
         "unknown" => vec![ProtoId::UNKNOWN],
         _ => {
             let ids = c.catalog.protos_of_rule_name(name);
-            if ids.is_empty() {
+            if ids.is_empty() || c.disabled(&ids).is_some() {
                 let said = format!(
                     "app-layer-protocol keyword supplied with unknown protocol \"{name}\" in \
                      \"{}\"; supported protocols: {}",

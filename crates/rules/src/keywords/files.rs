@@ -78,7 +78,7 @@ fn bind_to_files(c: &Compiler<'_>, d: &mut Draft<'_>, keyword: &'static str) -> 
     };
     let protos: Vec<ProtoId> = files.hooks.iter().map(|(p, _)| *p).collect();
     let name = d.apps.as_ref().and_then(|a| a.first()).map_or("unknown", |p| c.proto_name(*p));
-    app::restrict(c, d, &protos).map_err(|_| {
+    app::bind_to(c, d, &protos, "file.name").map_err(|_| {
         let said = format!("protocol {name} doesn't support file matching");
         Refusal::new("detect-parse", said)
     })

@@ -56,8 +56,18 @@ pub(super) fn app_buffer(
     };
     leave_buffer(d)?;
     let protos: Vec<ProtoId> = buffer.hooks.iter().map(|(p, _)| *p).collect();
-    let (name, is_multi) = (buffer.def.name, buffer.def.multi);
-    restrict_to_buffer(c, d, name, &protos)?;
+    let (name, is_multi, sets_flow) = (buffer.def.name, buffer.def.multi, buffer.def.sets_flow);
+    // Suricata 8.0.7 does not compare the types of files with the rule's protocol: such a rule matches nothing.
+    if name == "file.magic" {
+        d.is_app_layer = true;
+    } else {
+        restrict_to_buffer(c, d, name, &protos)?;
+    }
+    if let (Some(direction), false) = (sets_flow, d.header.transactional) {
+        let flow = d.flow.get_or_insert_default();
+        (flow.to_server, flow.to_client) =
+            (direction == Direction::ToServer, direction == Direction::ToClient);
+    }
     let at = match only {
         None => d.buffer_index(BufferRef::App(id), is_multi),
         // a direction of its own: not the same as the naming without one

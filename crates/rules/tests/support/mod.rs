@@ -154,6 +154,7 @@ fn tables() -> Vec<ProtoTable> {
                 own_outputs: OwnOutputs::NONE,
                 advises_modifiers: matches!(name, "http1" | "http2"),
                 has_memory_counters: false,
+                refuses_file_names: false,
                 other_keywords: match name {
                     "tls" => &["tls_store"],
                     "smb" | "dcerpc" => &["dce"],
