@@ -2,10 +2,9 @@
 
 use gabion_rules::{LoadOptions, RuleSource, RuleVars, Ruleset, Severity};
 
-/// Each line of the table is a rule that Suricata 8.0.7 was asked about.
-#[test]
-fn values_are_taken_and_refused_as_by_suricata() {
-    let table = include_str!("rule_values.tsv").lines().filter(|line| !line.starts_with('#'));
+/// Loads the rules of a table, each of which Suricata 8.0.7 was asked about, and compares what is refused.
+fn compare(table: &str, disabled: &[&str]) {
+    let table = table.lines().filter(|line| !line.starts_with('#'));
     let rows: Vec<(bool, String)> = table
         .enumerate()
         .map(|(n, line)| {
@@ -17,8 +16,11 @@ fn values_are_taken_and_refused_as_by_suricata() {
         })
         .collect();
     let text: String = rows.iter().map(|(_, rule)| format!("{rule}\n")).collect();
-    let options =
-        LoadOptions { reputation_categories: vec!["Good".to_owned()], ..LoadOptions::default() };
+    let options = LoadOptions {
+        reputation_categories: vec!["Good".to_owned()],
+        disabled_protocols: disabled.iter().map(|name| (*name).to_owned()).collect(),
+        ..LoadOptions::default()
+    };
     let catalog = gabion_proto::registry::catalog();
     let source = RuleSource { name: "values.rules", text: &text, is_firewall: false };
     let (_, said) = Ruleset::load(&[source], &catalog, &RuleVars::default(), &options);
@@ -33,4 +35,16 @@ fn values_are_taken_and_refused_as_by_suricata() {
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+#[test]
+fn values_are_taken_and_refused_as_by_suricata() {
+    compare(include_str!("rule_values.tsv"), &[]);
+}
+
+/// Rules for protocols that the configuration switches off.
+#[test]
+fn rules_without_their_protocol_are_refused_as_by_suricata() {
+    let off = ["tls", "http1", "pgsql", "smb", "quic", "ftp", "ftp-data", "krb5", "dnp3"];
+    compare(include_str!("rules_without_protocols.tsv"), &off);
 }

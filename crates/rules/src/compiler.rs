@@ -220,8 +220,8 @@ impl<'c> Compiler<'c> {
             |t: &ProtoTable| self.options.disabled_protocols.iter().any(|off| off == t.name);
         let mut versions = self.catalog.tables().filter(|(id, table)| {
             let is_version = |p: &ProtoId| {
-                let other = self.catalog.table(*p).and_then(|t| t.any_version);
-                other.is_some() && other == table.any_version
+                let other = self.catalog.table(*p).filter(|t| t.any_version.is_some());
+                other.is_some_and(|t| t.rule_names.iter().any(|n| table.rule_names.contains(n)))
             };
             protos.contains(id) || protos.iter().any(is_version)
         });

@@ -175,7 +175,10 @@ impl<'c> Loader<'c> {
                     set.skipped.push(SkippedRule { file, line: rule.line, text, unmet });
                 }
             }
-            Outcome::LeftOut(refusal) => self.report(rule, refusal, Severity::Error, sid),
+            Outcome::LeftOut(refusal) => {
+                let severity = if refusal.is_note { Severity::Warning } else { Severity::Error };
+                self.report(rule, refusal, severity, sid);
+            }
             Outcome::Refused(refusal) => {
                 self.compiler.set.counts.failed += 1;
                 self.report(rule, refusal, Severity::Error, sid);

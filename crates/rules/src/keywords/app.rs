@@ -110,11 +110,17 @@ fn hooks_of(
     hooks
 }
 
-fn bind(c: &Compiler<'_>, d: &mut Draft<'_>, hooks: &[(ProtoId, Hook)]) -> Checked<()> {
+/// Binds the rule to the protocols of a keyword's hooks.
+fn bind(
+    c: &Compiler<'_>,
+    d: &mut Draft<'_>,
+    keyword: &str,
+    hooks: &[(ProtoId, Hook)],
+) -> Checked<()> {
     let mut protos: Vec<ProtoId> = hooks.iter().map(|(p, _)| *p).collect();
     protos.sort_unstable();
     protos.dedup();
-    restrict(c, d, &protos)
+    bind_to(c, d, &protos, keyword)
 }
 
 /// An integer keyword of a protocol.
@@ -146,7 +152,7 @@ pub(super) fn integer(
     };
     let is_it = |i: &&'static IntegerDef| i.name == def.name;
     let hooks = hooks_of(c, |table| Some(table.integers.iter().find(is_it)?.hooks));
-    bind(c, d, &hooks)?;
+    bind(c, d, def.name, &hooks)?;
     d.last_was_packet = false;
     let test = DraftTxTest::Integer(test, instances);
     d.tx.push(DraftTx { keyword: def.name, test, hooks, after: d.buffers.len() });
@@ -162,7 +168,7 @@ pub(super) fn condition(
 ) -> Checked<()> {
     let is_it = |i: &&'static ConditionDef| i.name == def.name;
     let hooks = hooks_of(c, |table| Some(table.conditions.iter().find(is_it)?.hooks));
-    bind(c, d, &hooks)?;
+    bind(c, d, def.name, &hooks)?;
     // the protocol reads the negation itself
     let negated = if v.negated { format!("!{}", v.text) } else { String::new() };
     let text = if v.negated { negated.as_str() } else { v.text };
@@ -209,17 +215,20 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
     };
     let named = table.events.iter().find(|e| e.name.eq_ignore_ascii_case(event));
     let Some(def) = named.filter(|_| table.transports.contains(&transport)) else {
-        c.warn(Refusal::new(
+        let warning = Refusal::new(
             WHO,
             format!(
                 "app-layer-event keyword's protocol \"{proto}\" doesn't have event \"{event}\" \
                  registered"
             ),
-        ));
-        let said = match named {
-            None => format!("event \"{event}\" not present in enum table."),
-            Some(_) => format!("protocol \"{proto}\" is not looked for over {}", transport.name()),
-        };
+        );
+        if !table.transports.contains(&transport) {
+            let why =
+                format!("the rule is for {}, over which it is not looked for", transport.name());
+            return Err(warning.because(why).into_note().left_out());
+        }
+        c.warn(warning);
+        let said = format!("event \"{event}\" not present in enum table.");
         return Err(Refusal::new(Diagnostic::APP_EVENTS, said).left_out());
     };
     let (code, from) = (def.code, table.events_from);
