@@ -4,7 +4,9 @@ use crate::flow_state::NetFlow;
 use crate::state::SharedState;
 use crate::view::PacketView;
 use gabion_flow::{Flow, TcpSession};
-use gabion_packet::{Decoded, Flags, IpOptions, Network, TcpOptions, TransportHeader, checksum};
+use gabion_packet::{
+    Decoded, ExtHeaders, Flags, IpOptions, Network, TcpOptions, TransportHeader, checksum,
+};
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
 use gabion_rules::compiled::buffer::IntegerMatch;
@@ -100,8 +102,12 @@ pub(crate) fn matches(
             h.network == Network::Ipv4 && bits(v, t.bits, t.op)
         }
         PacketCondition::FragOffset { op, value } => {
-            let v = h.fragment_offset / 8;
-            h.is_ip()
+            // Suricata 8.0.7 compares units of eight bytes in IPv4, bytes in IPv6, where the header of fragments must be there.
+            let (is_there, v) = match p.version() {
+                6 => (h.ext.has(ExtHeaders::FRAGMENT), h.fragment_offset),
+                _ => (h.is_ip(), h.fragment_offset / 8),
+            };
+            is_there
                 && match op {
                     FragOffsetOp::Equal => v == *value,
                     FragOffsetOp::Less => v < *value,

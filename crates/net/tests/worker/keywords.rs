@@ -355,3 +355,35 @@ fn a_buffer_is_absent_behind_its_progress_only() {
         assert_eq!(found.each_ref().map(|f| &f[..]), expected, "{n}");
     }
 }
+
+/// A packet of IPv6 without link layer, whose payload belongs to this header.
+fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() as u16).to_be_bytes();
+    let address = |end: u8| [&[0x20, 0x01][..], &[0; 13], &[end]].concat();
+    [&[0x60, 0, 0, 0][..], &len, &[next, 64], &address(1), &address(2), payload].concat()
+}
+
+/// As in Suricata 8.0.7, which compares units of eight bytes in IPv4 and bytes in IPv6, and finds no offset in a packet of
+/// IPv6 without a header of fragments.
+#[test]
+fn offsets_of_fragments_differ_by_version() {
+    const FRAGMENT: u8 = 44;
+    let part = |field: u16, number: u8| {
+        let [high, low] = field.to_be_bytes();
+        [&[17, 0, high, low, 0, 0, 0, number][..], &[number; 16]].concat()
+    };
+    let mut second = udp((1, 200), (4000, 9999), b"the second part");
+    second[6..8].copy_from_slice(&0x2001_u16.to_be_bytes());
+    let packets = [
+        ipv6(17, &[0x0f, 0xa0, 0x27, 0x0f, 0, 16, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]),
+        ipv6(FRAGMENT, &part(1, 1)),
+        ipv6(FRAGMENT, &part(8 | 1, 2)),
+        second,
+        udp((1, 200), (4000, 9999), b"whole"),
+    ];
+    let conditions = ["fragoffset:0;", "fragoffset:<100;", "fragoffset:8;", "fragoffset:1;"];
+    let engine = engine(&rules("ip any any -> any any", &conditions));
+    let (lines, _) = read(&engine, &packets);
+    let found: Vec<Vec<u64>> = (1..=4).map(|sid| alerts_of(&lines, sid)).collect();
+    assert_eq!(found, [vec![2, 5], vec![2, 3, 4, 5], vec![3], vec![4]]);
+}

@@ -241,6 +241,7 @@ impl PgsqlParser {
             tx.response().ssl_accepted = Some(is_accepted);
             tx.is_complete = true;
         }
+        cx.trigger_raw[ToClient.index()] = true;
         if is_accepted {
             cx.change =
                 Some(ProtocolChange { expected: Some(crate::tls::NAME), port: Some(TLS_PORT) });
@@ -424,7 +425,11 @@ impl PgsqlParser {
         };
         self.settle(before);
         match step {
-            Step::Done => {}
+            // An answer that ends a transaction makes stream data due.
+            Step::Done => {
+                let is_over = self.txs.last_mut().is_some_and(|tx| tx.is_complete);
+                cx.trigger_raw[ToClient.index()] |= d == ToClient && is_over;
+            }
             Step::Stuck => self.is_stuck[d.index()] = true,
             Step::Refused => self.txs.skip(),
         }
