@@ -349,8 +349,11 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
     Ok(part)
 }
 
-/// That there is no such protocol, and the one that is written most like it.
+/// That the protocol is switched off, or that there is none, and the one that is written most like it.
 fn no_protocol(c: &Compiler<'_>, word: &str) -> String {
+    if c.disabled(&c.catalog.protos_of_rule_name(word)).is_some() {
+        return switched_off(word);
+    }
     let plain =
         ["tcp", "udp", "icmp", "ip", "ipv4", "ipv6", "sctp", "tcp-pkt", "tcp-stream", "pkthdr"];
     let known = c.catalog.protocols.iter().flat_map(|p| p.rule_names.iter().copied());
@@ -358,6 +361,11 @@ fn no_protocol(c: &Compiler<'_>, word: &str) -> String {
         Some(near) if near != word => format!("no such protocol: did you mean `{near}`?"),
         _ => "no such protocol".to_owned(),
     }
+}
+
+/// Why no rule for a protocol of this name is loaded, and what to do.
+pub(crate) fn switched_off(name: &str) -> String {
+    format!("the configuration switches `{name}` off: see `enabled` in app-layer.protocols")
 }
 
 /// The registry's name of the one protocol that rules call by this name (`ikev2` is `ike`), else the name itself.

@@ -7,6 +7,7 @@ use crate::integer::IntegerMatch;
 use crate::keyword::{Setup, Value};
 use crate::packet::{AppProtocolMode, AppProtocolTest, PacketCondition};
 use crate::post::PostMatch;
+use crate::rule_header::switched_off;
 use gabion_record::Direction;
 use gabion_record::applayer::{
     ConditionDef, DetectionEvent, Hook, Instances, IntegerDef, ProtoId, ProtoTable, Transport,
@@ -63,7 +64,7 @@ pub(super) fn bind_to(
             }
             if let Some(off) = c.disabled(&bound) {
                 let said = format!("disabled alproto {off}, rule can never match");
-                return Err(Refusal::new("detect-parse", said));
+                return Err(Refusal::new("detect-parse", said).because(switched_off(off)));
             }
             bound.sort_unstable();
             bound.dedup();
