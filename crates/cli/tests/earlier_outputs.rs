@@ -89,6 +89,20 @@ fn the_door_of_suricata_appends_as_its_configuration_says() {
 }
 
 #[test]
+fn the_door_of_suricata_adds_nothing_to_what_it_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("eve.json");
+    std::fs::copy(demo(), &capture).unwrap();
+    let before = std::fs::read(&capture).unwrap();
+    let (capture_name, folder) = (capture.display().to_string(), dir.path().display().to_string());
+    let ran = gabion(&["suricata", "-r", &capture_name, "-S", "/dev/null", "-l", &folder]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let line = format!("Error: output: {capture_name}: is read by this run: choose another place");
+    assert!(ran.err.contains(&line), "{}", ran.err);
+    assert_eq!(std::fs::read(&capture).unwrap(), before);
+}
+
+#[test]
 fn evidence_of_logs_is_sealed_and_judged() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).display().to_string();

@@ -500,3 +500,21 @@ fn a_receiver_that_never_answers_holds_nothing_up() {
     let words = "http_output: further alerts were on their way at the end";
     assert_eq!(ran.err.lines().filter(|line| line.contains(words)).count(), 1, "{}", ran.err);
 }
+
+#[test]
+fn outputs_that_would_destroy_what_the_run_reads_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (capture, rules) = (capture(folder.path(), 3), rules(folder.path(), 2, ""));
+    let link = folder.path().join("alerts").display().to_string();
+    std::os::unix::fs::symlink(&capture, &link).unwrap();
+    for path in [&capture, &rules, &link] {
+        let before = fs::read(path).unwrap();
+        let options =
+            ["file_output.enabled=true".to_owned(), format!("file_output.filename={path}")];
+        let ran = falco(&capture, &rules, &options);
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        let line = format!("Error: {path}: is read by this run: choose another place\n");
+        assert_eq!(ran.err, line);
+        assert_eq!(fs::read(path).unwrap(), before, "{path}");
+    }
+}

@@ -153,7 +153,7 @@ impl Hosts {
             .events
             .iter()
             .filter(|e| *e != StreamEvent::OverlapDifferentData)
-            .map(|e| e.anomaly_name())
+            .map(|e| e.name())
             .collect()
     }
 }

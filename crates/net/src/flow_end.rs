@@ -7,6 +7,7 @@ use crate::app::Effects;
 use crate::application::Moment;
 use crate::context::{Common, InputPlace, PacketOutcome};
 use crate::flow_state::NetFlow;
+use crate::inspection::is_stream_looked_at;
 use crate::view::PacketView;
 use crate::worker::Stages;
 use gabion_flow::{EndReason, Flow, TcpState};
@@ -72,29 +73,39 @@ impl Stages {
         place: InputPlace,
         sink: &mut dyn NetSink,
     ) {
+        let of_rules = Direction::BOTH.map(|d| is_stream_looked_at(&common.engine, flow, d));
         let Some(ssn) = flow.tcp.as_mut() else { return };
-        let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
         let detection = common.engine.detector.is_some();
-        // Suricata looks at both sides of a protocol's session that has not ended, or has ended in the middle of a
-        // transaction.
+        for d in Direction::BOTH.into_iter().filter(|d| detection && !of_rules[d.index()]) {
+            ssn.stream_mut(d).no_raw();
+        }
+        let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
+        // Suricata looks at both sides of a session that was established and has not ended, or has ended in the middle of
+        // a transaction.
         let app = &flow.ext.app;
-        let is_unfinished = detection
-            && app.parser.is_some()
-            && (ssn.state() != TcpState::Closed || app.has_unfinished_tx());
+        let is_open = (TcpState::Established..TcpState::Closed).contains(&ssn.state());
+        let is_unfinished =
+            detection && (is_open || app.parser.is_some() && app.has_unfinished_tx());
         // An announced flow on which nothing came: what was announced is not found.
         let is_unused = app.expected.is_known()
             && app.proto == ProtoId::UNKNOWN
             && ssn.state() != TcpState::Closed;
+        // Without detection nothing was inspected of any stream, although nothing is kept of it.
+        let is_uninspected = Direction::BOTH.map(|d| !detection && ssn.stream(d).has_raw());
         for d in Direction::BOTH {
             // The remaining data of one side may be the reason to look at the other's.
             let app = &flow.ext.app;
+            let is_unused = is_unused && d == Direction::ToClient;
             let is_open = is_unfinished
-                || is_unused && d == Direction::ToClient
+                || is_unused
+                || is_uninspected[d.index()]
                 || pending.contains(&d)
                 || app.has_open_work(d, detection)
                 || app.frames.as_ref().is_some_and(|f| !f.is_empty(d));
+            // Where no protocol was found and nothing is left, nothing is looked for any more.
+            let is_fed = app.parser.is_some() || is_unused || pending.contains(&d);
             if is_open {
-                self.end_direction(common, flow, (d, place), sink);
+                self.end_direction(common, flow, (d, place, is_fed), sink);
             }
         }
     }
@@ -132,14 +143,16 @@ impl Stages {
         &mut self,
         common: &mut Common,
         flow: &mut Flow<NetFlow>,
-        (d, place): (Direction, InputPlace),
+        (d, place, is_fed): (Direction, InputPlace, bool),
         sink: &mut dyn NetSink,
     ) {
         let headers = pseudo_headers(flow, d);
         let mut effects = Effects::default();
         let at = Moment { ts_ns: place.ts_ns, clock_ns: place.clock_ns };
         let Common { engine, account, .. } = &mut *common;
-        self.app.feed(engine, account, flow, (d, at), &mut effects);
+        if is_fed {
+            self.app.feed(engine, account, flow, (d, at), &mut effects);
+        }
         let mut outcome = PacketOutcome::default();
         self.carry_out(effects, common, flow, &mut outcome, place.clock_ns);
         if let Some(p) = flow.ext.app.parser.as_mut() {

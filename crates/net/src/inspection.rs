@@ -3,9 +3,11 @@
 use crate::context::PacketContext;
 use crate::detect::{Detector, Filtered, Lent, Material, Resources, Run, Scratch, StreamData};
 use crate::engine::Engine;
+use crate::flow_state::NetFlow;
 use crate::ordered::{Ordered, Turn};
 use crate::script::Scripts;
 use crate::state::{Bits, SharedState};
+use gabion_flow::Flow;
 use gabion_matcher::regex::RegexScratch;
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
@@ -96,6 +98,7 @@ impl InspectionStage {
     pub(crate) fn inspect(&mut self, cx: &mut PacketContext<'_>, budget: &Budget) -> Inspected {
         let engine = cx.engine;
         let Some(detector) = &engine.detector else {
+            pass_stream(cx);
             return Inspected::Rules { stream: Vec::new() };
         };
         let is_firewall = detector.firewall.is_some();
@@ -103,6 +106,7 @@ impl InspectionStage {
         cx.outcome.is_firewalled = is_firewall;
         if cx.outcome.skip_detection && (!is_firewall || cx.outcome.drop.is_some() || is_end) {
             if !is_firewall {
+                pass_stream(cx);
                 return Inspected::Skipped;
             }
             cx.findings.clear();
@@ -145,13 +149,14 @@ impl InspectionStage {
             Direction::ToServer => config.toserver_chunk,
             Direction::ToClient => config.toclient_chunk,
         };
+        let is_looked_at = cx.flow.as_deref().is_some_and(|f| is_stream_looked_at(engine, f, dir));
         let added = verdict.filter(|v| v.is_stream_added);
         let counts_as_release = ssn.as_mut().filter(|_| !view.is_refused).is_some_and(|s| {
             let is_first_after_raw = s.stream_mut(dir).take_first_after_raw();
             is_first_after_raw || s.stream(dir).raw_waits()
         });
         let due = match &ssn {
-            _ if view.is_refused => None,
+            _ if view.is_refused || !is_looked_at => None,
             Some(s) if inline && !view.is_pseudo => added.and_then(|v| {
                 s.stream(dir).raw_window(v.stream_offset, v.stream_len.into(), chunk.into())
             }),
@@ -189,13 +194,41 @@ impl InspectionStage {
         {
             s.stream(dir).write_with_gaps(&mut bytes);
         }
-        if let (Some(s), Some(to)) = (&mut ssn, advance) {
-            s.stream_mut(dir).raw_advance(to);
+        if let Some(s) = &mut ssn {
+            let stream = s.stream_mut(dir);
+            if is_looked_at {
+                stream.read_raw();
+            }
+            match advance {
+                Some(to) => stream.raw_advance(to),
+                None if !is_looked_at => stream.pass_raw(),
+                None => {}
+            }
         }
         if let Some(f) = cx.flow.as_deref_mut() {
             f.tcp = ssn;
             f.ext.app.parser = parser;
         }
         (filtered, bytes)
+    }
+}
+
+/// Whether some rule may look at what a side of a flow sends now: none does where detection is off or over for the flow, and
+/// where no rule on streams is for its port.
+#[inline]
+pub(crate) fn is_stream_looked_at(engine: &Engine, flow: &Flow<NetFlow>, d: Direction) -> bool {
+    engine.detector.as_ref().is_some_and(|detector| {
+        let is_over = flow.ext.flags.skips_detection() && detector.firewall.is_none();
+        !is_over && detector.stream_ports[d.index()].holds(flow.server.port)
+    })
+}
+
+/// Where no rule looks at what the packet's side sends, nothing of it is kept for rules.
+fn pass_stream(cx: &mut PacketContext<'_>) {
+    let (Some(d), Some(flow)) = (cx.view.direction, cx.flow.as_deref_mut()) else { return };
+    if !is_stream_looked_at(cx.engine, flow, d)
+        && let Some(ssn) = &mut flow.tcp
+    {
+        ssn.stream_mut(d).pass_raw();
     }
 }

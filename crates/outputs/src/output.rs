@@ -97,17 +97,17 @@ impl StatsTexts {
         let form = StatsTexts::form(has_zeros, node.flag("deltas") == Some(true));
         let in_form =
             |forms: &'_ [Vec<u8>; 4]| forms.get(form).map_or(&b"{}"[..], Vec::as_slice).to_vec();
-        let totals = in_form(&self.totals);
-        if node.flag("threads") != Some(true) {
-            return totals;
-        }
-        let mut all = match totals.strip_suffix(b"}") {
-            Some(open) if has_totals => open.to_vec(),
-            _ => format!("{{\"uptime\":{}", self.uptime).into_bytes(),
+        let mut all = if has_totals {
+            in_form(&self.totals)
+        } else {
+            format!("{{\"uptime\":{}}}", self.uptime).into_bytes()
         };
-        all.extend_from_slice(b",\"threads\":");
-        all.extend_from_slice(&in_form(&self.threads));
-        all.push(b'}');
+        if node.flag("threads") == Some(true) {
+            all.pop();
+            all.extend_from_slice(b",\"threads\":");
+            all.extend_from_slice(&in_form(&self.threads));
+            all.push(b'}');
+        }
         all
     }
 }
@@ -394,4 +394,35 @@ pub(crate) struct Nowhere;
 
 impl Destination for Nowhere {
     fn write(&mut self, _: &Piece<'_>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_statistics_have_the_totals_and_threads_that_are_asked_for() {
+        let forms = |text: &str| std::array::from_fn(|_| text.as_bytes().to_vec());
+        let texts = StatsTexts {
+            totals: forms("{\"uptime\":3,\"a\":1}"),
+            threads: forms("{\"W#01\":{}}"),
+            uptime: 3,
+            ..StatsTexts::default()
+        };
+        let all = "{\"uptime\":3,\"a\":1}";
+        let threads = "{\"uptime\":3,\"a\":1,\"threads\":{\"W#01\":{}}}";
+        let threads_alone = "{\"uptime\":3,\"threads\":{\"W#01\":{}}}";
+        // Suricata 8.0.7 writes a record with the time alone where totals are switched off and threads are not asked for.
+        for (keys, object) in [
+            (&[][..], all),
+            (&[("totals", "yes"), ("threads", "no")], all),
+            (&[("totals", "no")], "{\"uptime\":3}"),
+            (&[("threads", "yes")], threads),
+            (&[("totals", "no"), ("threads", "yes")], threads_alone),
+        ] {
+            let mut node = Tree::default();
+            keys.iter().for_each(|(key, value)| node.set(key, value));
+            assert_eq!(String::from_utf8_lossy(&texts.object(&node)), object, "{keys:?}");
+        }
+    }
 }

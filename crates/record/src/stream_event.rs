@@ -12,7 +12,7 @@ macro_rules! events {
             /// All events, in id order.
             pub const ALL: &'static [StreamEvent] = &[$(StreamEvent::$variant,)*];
 
-            /// The name after `stream-event:` in a rule.
+            /// The name after `stream-event:` in a rule and after `stream.` in records.
             pub const fn name(self) -> &'static str {
                 match self { $(StreamEvent::$variant => $name,)* }
             }
@@ -30,7 +30,7 @@ events! {
     HsAsyncWrongSeq = "3whs_async_wrong_seq", "One-sided handshake: the ACK does not follow the SYN.";
     HsRightSeqWrongAck = "3whs_right_seq_wrong_ack_evasion", "The handshake's ACK does not acknowledge the SYN/ACK.";
     HsSynAckInWrongDir = "3whs_synack_in_wrong_direction", "SYN/ACK from the side that sent the SYN.";
-    HsSynAckResendDiffAck = "3whs_synack_resend_with_different_ack", "Second SYN/ACK with another acknowledgment.";
+    HsSynAckResendDiffAck = "3whs_synack_resend_with_diff_ack", "Second SYN/ACK with another acknowledgment.";
     HsSynAckResendDiffSeq = "3whs_synack_resend_with_diff_seq", "Second SYN/ACK with another sequence number.";
     HsSynAckToServer = "3whs_synack_toserver_on_syn_recv", "SYN/ACK from the client after the server's.";
     HsSynAckWrongAck = "3whs_synack_with_wrong_ack", "SYN/ACK that does not acknowledge the SYN.";
@@ -54,7 +54,7 @@ events! {
     EstPacketOutOfWindow = "est_packet_out_of_window", "ESTABLISHED: packet out of window.";
     EstPktBeforeLastAck = "est_pkt_before_last_ack", "ESTABLISHED: data that was acknowledged before.";
     EstSynAckResend = "est_synack_resend", "ESTABLISHED: the SYN/ACK again.";
-    EstSynAckResendDiffAck = "est_synack_resend_with_different_ack", "ESTABLISHED: SYN/ACK with another acknowledgment.";
+    EstSynAckResendDiffAck = "est_synack_resend_with_diff_ack", "ESTABLISHED: SYN/ACK with another acknowledgment.";
     EstSynAckResendDiffSeq = "est_synack_resend_with_diff_seq", "ESTABLISHED: SYN/ACK with another sequence number.";
     EstSynAckToServer = "est_synack_toserver", "ESTABLISHED: SYN/ACK from the client.";
     EstSynResend = "est_syn_resend", "ESTABLISHED: the SYN again.";
@@ -99,19 +99,18 @@ events! {
     WrongThread = "wrong_thread", "The flow belongs to another worker.";
 }
 
-impl StreamEvent {
-    /// The event of a name, without `stream.` before it.
-    pub fn from_name(name: &str) -> Option<StreamEvent> {
-        StreamEvent::ALL.iter().copied().find(|e| e.name().eq_ignore_ascii_case(name))
-    }
+/// Names that Suricata's own event rules use, besides those that its records have (Suricata 8.0.7).
+const RULE_NAMES: [(&str, StreamEvent); 2] = [
+    ("3whs_synack_resend_with_different_ack", StreamEvent::HsSynAckResendDiffAck),
+    ("est_synack_resend_with_different_ack", StreamEvent::EstSynAckResendDiffAck),
+];
 
-    /// The name after `stream.` in anomaly records, which differs for two events.
-    pub const fn anomaly_name(self) -> &'static str {
-        match self {
-            StreamEvent::HsSynAckResendDiffAck => "3whs_synack_resend_with_diff_ack",
-            StreamEvent::EstSynAckResendDiffAck => "est_synack_resend_with_diff_ack",
-            other => other.name(),
-        }
+impl StreamEvent {
+    /// The event of a name, without `stream.` before it. Two events have another name in rules, too.
+    pub fn from_name(name: &str) -> Option<StreamEvent> {
+        let is = |known: &str| known.eq_ignore_ascii_case(name);
+        let named = StreamEvent::ALL.iter().copied().find(|e| is(e.name()));
+        named.or_else(|| RULE_NAMES.iter().find(|(known, _)| is(known)).map(|(_, event)| *event))
     }
 
     /// The event's number: its index in [`StreamEvent::ALL`].
@@ -129,6 +128,9 @@ mod tests {
         for (n, event) in StreamEvent::ALL.iter().enumerate() {
             assert_eq!(usize::from(event.id()), n);
             assert_eq!(StreamEvent::from_name(event.name()), Some(*event));
+        }
+        for (name, event) in RULE_NAMES {
+            assert_eq!(StreamEvent::from_name(name), Some(event));
         }
     }
 }

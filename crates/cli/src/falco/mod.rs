@@ -4,6 +4,7 @@ mod options;
 
 use crate::{input_opener, standard_output};
 use gabion_runtime::Signals;
+use gabion_runtime::files::NamedFiles;
 use gabion_sensor::falco::{
     FalcoEnd, FalcoPlan, FalcoRun, LoadedFalcoRules, NO_RULES, event_list, explain_event,
     field_list, help_text, ignored_calls, load_falco_rules, migrate_rule_file, page_size_text,
@@ -63,6 +64,7 @@ fn try_run(args: &[OsString]) -> Result<i32, String> {
     if options.describe_all || options.describe_rule.is_some() {
         return describe(&options, &settings, &loaded);
     }
+    check_places(&options, &settings, &files)?;
     let signals = Signals::install().map_err(|error| error.to_string())?;
     if let Some(path) = &options.pid_file {
         let text = format!("{}\n", std::process::id());
@@ -209,6 +211,25 @@ fn describe(
         text.ok_or_else(|| format!("no rule named {}", name.unwrap_or_default()))?,
     );
     Ok(0)
+}
+
+/// Refuses outputs that would destroy what the run reads, or one another.
+fn check_places(
+    options: &Options,
+    settings: &FalcoSettings,
+    files: &[PathBuf],
+) -> Result<(), String> {
+    let mut named = NamedFiles::default();
+    if let EngineKind::Replay(capture) = &settings.engine {
+        named.keep("is read by this run", [capture]);
+    }
+    named.keep("is read by this run", files_of(files.to_vec(), settings));
+    let alerts = settings.file.iter().map(|file| &file.path);
+    for path in alerts.chain(&options.recording).chain(&options.pid_file) {
+        let refuse = |error| format!("{}: {error}: choose another place", path.display());
+        named.add_output(path).map_err(refuse)?;
+    }
+    Ok(())
 }
 
 fn one_run(

@@ -9,11 +9,12 @@ use crate::exit::Fault;
 use crate::limits::FILTER_BYTES_MAX;
 use crate::{direct_opener, input_opener, operator_file, standard_output};
 use gabion_capture::filter::Filter;
-use gabion_outputs::Outputs;
+use gabion_outputs::{Outputs, kinds};
 use gabion_record::Tree;
 use gabion_record::ledger::ShedReason;
 use gabion_reports::{write_rule_costs, wrong_checksums_line};
 use gabion_runtime::daemon::pid_file::PidFile;
+use gabion_runtime::files::NamedFiles;
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::commands::{CommandContext, serve_configured};
 use gabion_sensor::packets::{
@@ -28,6 +29,7 @@ use gabion_settings::{
     write_rule_analysis, write_rule_groups,
 };
 use options::{Options, Show};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -203,6 +205,12 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             .is_none_or(|l| write_rule_analysis(l, &catalog, config, folder, &mut messages));
         return i32::from(!is_written);
     }
+    if !o.test
+        && let Err(e) = check_places(o, config, folder)
+    {
+        log.error("output", &e);
+        return 1;
+    }
     let logged: Arc<PacketLogCounts> = Arc::default();
     let outputs = if o.test {
         Ok(None)
@@ -308,6 +316,26 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let code = captures(o, run, outputs, log);
     drop(pid_file);
     code
+}
+
+/// Refuses outputs that would destroy what the run reads.
+fn check_places(o: &Options, config: &Tree, folder: &Path) -> Result<(), String> {
+    let mut named = NamedFiles::default();
+    let is_deep = config.flag("pcap-file.recursive").unwrap_or(false);
+    // A file of a folder is read where its name promises a capture; a log of an earlier run may lie next to it.
+    let inputs = Input::list_captures(&o.captures, is_deep).unwrap_or_default();
+    let inputs = inputs.into_iter().map(|input| input.path);
+    named.keep("is read by this run", inputs.filter(|path| Input::has_capture_name(path)));
+    named.keep("is read by this run", &o.captures);
+    named.keep("is read by this run", o.config.iter().chain(&o.rules_only).chain(&o.rules_also));
+    // Two outputs of the configuration may add to one file.
+    let outputs: BTreeSet<PathBuf> =
+        kinds::configured_file_paths(config, folder).into_iter().collect();
+    for path in &outputs {
+        let refuse = |e| format!("{}: {e}: choose another place", path.display());
+        named.add_output(path).map_err(refuse)?;
+    }
+    Ok(())
 }
 
 /// The rules that the command line asks for.

@@ -110,6 +110,8 @@ pub struct Stream {
     hold: Option<u64>,
     gaps: u32,
     gap_bytes: u64,
+    /// Sequence number of the first byte that was kept when the direction was abandoned.
+    abandoned_at: u32,
 }
 
 /// Flags of a direction.
@@ -131,6 +133,10 @@ pub(crate) struct StreamMarks {
     pub(crate) stopped: bool,
     pub(crate) no_app: bool,
     pub(crate) no_raw: bool,
+    /// No rule looks at this direction now.
+    pub(crate) unread: bool,
+    /// Nothing is kept since neither a parser nor a rule looks at this direction: [`Stream::abandon`].
+    pub(crate) abandoned: bool,
     /// Raw inspection is due, whatever the amount of data.
     pub(crate) raw_due: bool,
     /// Raw inspection was ended when nothing was left to inspect, and no data has come since.
@@ -335,6 +341,28 @@ impl Stream {
         self.raw = self.raw.max(to);
         self.marks.no_raw |= self.raw_end.is_some_and(|end| self.raw >= end);
         self.marks.raw_due = false;
+    }
+
+    /// No rule looks at this direction now: what could be inspected counts as inspected, and is not kept for rules.
+    #[inline]
+    pub fn pass_raw(&mut self) {
+        let is_due = self.marks.raw_due;
+        self.raw_advance(self.raw_limit());
+        // That it was due is recorded, whether or not a rule looks.
+        self.marks.raw_due = is_due;
+        self.marks.unread = true;
+    }
+
+    /// Some rule looks at this direction from now on.
+    #[inline]
+    pub fn read_raw(&mut self) {
+        self.marks.unread = false;
+    }
+
+    /// Whether no rule looks at this direction.
+    #[inline]
+    pub(crate) fn is_raw_over(&self) -> bool {
+        self.marks.no_raw || self.marks.unread
     }
 
     /// Offset up to which raw inspection is done.
@@ -551,6 +579,11 @@ impl Stream {
         app || raw
     }
 
+    /// Whether data came of which rules could see some.
+    pub fn has_raw(&self) -> bool {
+        !self.marks.no_raw && self.store.end() > 0
+    }
+
     /// The flow has ended: all data is inspected, acknowledged or not.
     pub(crate) fn finish(&mut self) {
         self.marks.ended = true;
@@ -694,10 +727,40 @@ impl Stream {
     }
 
     /// Sequence number of the first byte that is kept, or the acknowledgment when nothing is kept
-    /// any more.
+    /// any more. Of an abandoned direction it is the one of that moment.
     #[inline]
     pub(crate) fn base_seq(&self) -> u32 {
-        if self.marks.stopped { self.last_ack } else { self.seq_at(self.store.base()) }
+        if self.marks.stopped {
+            self.last_ack
+        } else if self.marks.abandoned {
+            self.abandoned_at
+        } else {
+            self.seq_at(self.store.base())
+        }
+    }
+
+    /// Whether nothing of this direction is kept or put in order any more.
+    pub(crate) fn keeps_nothing(&self) -> bool {
+        self.marks.stopped || self.marks.abandoned
+    }
+
+    /// Keeps nothing any more, as neither parsers nor rules look at this direction.
+    pub(crate) fn abandon(&mut self, budget: &Budget, pool: &mut BufferPool) {
+        if self.keeps_nothing() || self.hold.is_some() {
+            return;
+        }
+        self.abandoned_at = self.base_seq();
+        self.marks.abandoned = true;
+        self.store.trim(self.store.end(), budget, pool);
+    }
+
+    /// Takes up an abandoned direction with the data at this sequence number: rules that were loaded later look at it.
+    pub(crate) fn resume_at(&mut self, seq: u32, budget: &Budget, pool: &mut BufferPool) {
+        self.marks.abandoned = false;
+        let begin = self.store.base() + u64::from(seq.wrapping_sub(self.seq_at(self.store.base())));
+        self.store.trim(begin, budget, pool);
+        self.rebase(begin);
+        self.raw = self.raw.max(begin);
     }
 
     /// Sequence number after the last byte kept.

@@ -50,7 +50,7 @@ impl Stream {
             next_seq: self.next_seq,
             last_ack: self.last_ack,
             next_win: self.next_win,
-            kept: (!m.stopped)
+            kept: (!self.keeps_nothing())
                 .then(|| (self.base_seq(), if m.has_data { self.end_seq() } else { 0 })),
             window: self.window,
             wscale: self.wscale,
@@ -63,7 +63,7 @@ impl Stream {
             marks: [
                 names_of_set([
                     (self.gaps().0 > 0, "has_gap"),
-                    (m.stopped, "noreassembly"),
+                    (self.keeps_nothing(), "noreassembly"),
                     (m.keepalive, "keepalive"),
                     (m.depth_reached, "depth_reached"),
                     (m.raw_due, "trigger_raw"),

@@ -156,7 +156,15 @@ impl TcpTracker {
             (true, Direction::ToServer) => self.cfg.toserver_chunk,
             (true, Direction::ToClient) => self.cfg.toclient_chunk,
         };
-        ssn.stream_mut(dir).trim(window.into(), &self.data_budget, &mut self.pool);
+        let is_app_over = ssn.marks.app_disabled;
+        let stream = ssn.stream_mut(dir);
+        // Suricata 8.0.7 keeps nothing of such a stream, and moves its beginning no further: what is sent again then is
+        // examined as if it had come for the first time.
+        if is_app_over && stream.is_raw_over() {
+            stream.abandon(&self.data_budget, &mut self.pool);
+        } else {
+            stream.trim(window.into(), &self.data_budget, &mut self.pool);
+        }
     }
 
     /// Recycles a session whose flow has ended.

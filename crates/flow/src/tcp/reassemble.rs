@@ -1,7 +1,7 @@
 //! Adds a packet's payload to its stream: depth, urgent data, memory, overlaps.
 
 use super::segment::{TcpState, UrgentPolicy, flags};
-use super::session::{Step, TcpSession};
+use super::session::{Step, TcpSession, seq};
 use crate::config::OobLimitPolicy;
 use crate::events::StreamEvent;
 use crate::policy::ExceptionTrigger;
@@ -47,6 +47,13 @@ impl TcpSession {
         let (own, other) = self.pair(step.dir);
         if own.marks.stopped || (own.marks.no_app && own.marks.no_raw) {
             return;
+        }
+        if own.marks.abandoned {
+            // What comes again is of no use to rules that were loaded after it came first.
+            if own.is_raw_over() || !seq::leq(own.last_ack, at) {
+                return;
+            }
+            own.resume_at(at, step.budget, step.pool);
         }
         let was_reached = own.marks.depth_reached;
         let len = own.within_depth(at, seg.payload.len());

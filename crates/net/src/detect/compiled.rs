@@ -15,6 +15,7 @@ use super::grams::{self, RuleGrams};
 use super::hot::{Hot, asks_any_event, tags_hosts};
 use super::pattern_set::{Matchers, PatternSet};
 use super::split::SplitSet;
+use super::stream_ports::StreamPorts;
 use crate::datasets::Datasets;
 use foldhash::fast::FixedState;
 use gabion_flow::StreamEvent;
@@ -212,44 +213,6 @@ impl Class {
     }
 
     const ALL: [Class; 4] = [Class::Tcp, Class::Udp, Class::Icmp, Class::Other];
-}
-
-/// Ports for which some rule looks at streams.
-#[derive(Debug, Default)]
-pub(crate) struct StreamPorts {
-    is_any: bool,
-    named: Vec<PortId>,
-}
-
-impl StreamPorts {
-    /// Rules to the server name the destination port, those to the client the source port.
-    fn collect(set: &Ruleset, direction: Direction) -> StreamPorts {
-        let mut ports = StreamPorts::default();
-        for s in set.signatures.iter().filter(|s| s.flags.has(SignatureFlags::NEED_STREAM)) {
-            if s.inert.is_some() || !direction_allowed(s, direction) {
-                continue;
-            }
-            let id = match direction {
-                Direction::ToServer => s.header.dst_ports,
-                Direction::ToClient => s.header.src_ports,
-            };
-            ports.is_any |= id == PortId::ANY;
-            if !ports.named.contains(&id) {
-                ports.named.push(id);
-            }
-        }
-        ports
-    }
-
-    /// Whether a rule looks at streams from or to this port of the server.
-    #[inline]
-    pub(crate) fn holds(&self, set: &Ruleset, port: u16) -> bool {
-        self.is_any
-            || self
-                .named
-                .iter()
-                .any(|id| set.ports.get(id.0 as usize).is_some_and(|p| p.contains(port)))
-    }
 }
 
 /// A compiled rule set. Workers share it read-only.

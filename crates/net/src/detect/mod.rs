@@ -28,6 +28,7 @@ mod profile;
 mod resources;
 mod run;
 mod split;
+mod stream_ports;
 mod transform;
 mod tx;
 mod tx_memory;

@@ -208,7 +208,7 @@ impl<'r> Run<'r> {
         let releases_data = (!material.stream.is_empty() || material.counts_as_release)
             && p.direction.is_some_and(|d| {
                 let port = if d == Direction::ToServer { p.headers.dp } else { p.headers.sp };
-                det.stream_ports[d.index()].holds(&det.set, port)
+                det.stream_ports[d.index()].holds(port)
             });
         let Lent { shared, budget, resources, scratch, findings, costs } = lent;
         Run {

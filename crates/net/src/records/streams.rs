@@ -42,12 +42,11 @@ impl RecordStage {
             .as_slice()
             .iter()
             .map(|e| format!("decoder.{}", e.name()))
-            .chain(view.stream_events.iter().map(|e| format!("stream.{}", e.anomaly_name())))
+            .chain(view.stream_events.iter().map(|e| format!("stream.{}", e.name())))
             .collect();
         let is_updated = verdict.is_some_and(|v| v.is_state_changed);
         let looks = |d: Direction| {
-            let asked =
-                |det: &Detector| det.stream_ports[d.index()].holds(&det.set, flow.server.port);
+            let asked = |det: &Detector| det.stream_ports[d.index()].holds(flow.server.port);
             cx.engine.detector.as_ref().is_some_and(asked)
         };
         let rules_look = Direction::BOTH.map(looks);

@@ -4,6 +4,7 @@
 mod keywords;
 mod pressure;
 mod semantics;
+mod streams;
 
 use gabion_net::{
     Datasets, Dealer, Engine, EngineOptions, FrameIn, Protocols, Verdicts, Worker, WorkerBudgets,

@@ -300,7 +300,7 @@ fn decoders(n: &mut Node, d: &DecodeCounters) {
 fn stream_events(n: &mut Node, c: &NetCounters) {
     for event in StreamEvent::ALL {
         let packets = c.stream_events.get(usize::from(event.id())).copied().unwrap_or(0);
-        n.set(&format!("stream.{}", event.anomaly_name()), packets);
+        n.set(&format!("stream.{}", event.name()), packets);
     }
 }
 
