@@ -68,19 +68,18 @@ fn check_places(o: &ReadOptions, files: &[PathBuf]) -> Result<(), Fault> {
     // Two outputs of the configuration may add to one file.
     let files: BTreeSet<&PathBuf> = files.iter().collect();
     let files = files.into_iter().chain(&run).chain(&o.report).chain(&o.alert_pcap);
-    refuse_destroyers(named, files)
+    refuse_destroyers(named, files).map_err(Fault::usage)
 }
 
-/// Refuses outputs that would destroy a named file, or one another.
+/// Refuses outputs that would destroy a named file, or one another, with the text of the refusal.
 pub(crate) fn refuse_destroyers<'p>(
     mut named: NamedFiles,
     outputs: impl IntoIterator<Item = &'p PathBuf>,
-) -> Result<(), Fault> {
-    for path in outputs {
-        let refuse = |e| Fault::usage(format!("{}: {e}: choose another place", path.display()));
-        named.add_output(path).map_err(refuse)?;
-    }
-    Ok(())
+) -> Result<(), String> {
+    outputs.into_iter().try_for_each(|path| {
+        let refusal = |e| format!("{}: {e}: choose another place", path.display());
+        named.add_output(path).map_err(refusal)
+    })
 }
 
 /// A page that can't be written is better reported before a long run than after it.

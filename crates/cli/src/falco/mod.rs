@@ -2,7 +2,7 @@
 
 mod options;
 
-use crate::{input_opener, standard_output};
+use crate::{existing, input_opener, standard_output};
 use gabion_runtime::Signals;
 use gabion_runtime::files::NamedFiles;
 use gabion_sensor::falco::{
@@ -225,11 +225,7 @@ fn check_places(
     }
     named.keep("is read by this run", files_of(files.to_vec(), settings));
     let alerts = settings.file.iter().map(|file| &file.path);
-    for path in alerts.chain(&options.recording).chain(&options.pid_file) {
-        let refuse = |error| format!("{}: {error}: choose another place", path.display());
-        named.add_output(path).map_err(refuse)?;
-    }
-    Ok(())
+    existing::refuse_destroyers(named, alerts.chain(&options.recording).chain(&options.pid_file))
 }
 
 fn one_run(

@@ -37,7 +37,7 @@ pub(super) fn run(o: &ReportOptions) -> Result<Exit, Fault> {
     }
     let mut named = NamedFiles::default();
     named.keep("is the recording", [&o.recording]);
-    existing::refuse_destroyers(named, &GuardReport::files(&o.log_dir))?;
+    existing::refuse_destroyers(named, &GuardReport::files(&o.log_dir)).map_err(Fault::usage)?;
     let report = GuardReport {
         recording: o.recording.clone(),
         folder: o.log_dir.clone(),

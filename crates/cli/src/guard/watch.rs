@@ -74,7 +74,8 @@ impl LiveOptions {
             named.keep_folder("belongs to the sealed log", log);
         }
         let events = self.log_dir.as_deref().map(guard_events::path_in);
-        existing::refuse_destroyers(named, self.record.iter().chain(&events))?;
+        existing::refuse_destroyers(named, self.record.iter().chain(&events))
+            .map_err(Fault::usage)?;
         // Metrics are served where the program was started, not in the network namespace that it watches.
         let metrics =
             self.metrics.map(gabion_intake::bind_metrics).transpose().map_err(|e| by_kind(&e))?;

@@ -7,7 +7,7 @@ mod show;
 
 use crate::exit::Fault;
 use crate::limits::FILTER_BYTES_MAX;
-use crate::{direct_opener, input_opener, operator_file, standard_output};
+use crate::{direct_opener, existing, input_opener, operator_file, standard_output};
 use gabion_capture::filter::Filter;
 use gabion_outputs::{Outputs, kinds};
 use gabion_record::Tree;
@@ -205,22 +205,17 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             .is_none_or(|l| write_rule_analysis(l, &catalog, config, folder, &mut messages));
         return i32::from(!is_written);
     }
-    if !o.test
-        && let Err(e) = check_places(o, config, folder)
-    {
-        log.error("output", &e);
-        return 1;
-    }
     let logged: Arc<PacketLogCounts> = Arc::default();
     let outputs = if o.test {
         Ok(None)
     } else {
-        logged.open_outputs(&direct_opener(), config, folder, None).map(Some)
+        let open = || logged.open_outputs(&direct_opener(), config, folder, None);
+        check_places(o, config, folder).and_then(|()| open().map(Some).map_err(|e| e.to_string()))
     };
     let mut outputs = match outputs {
         Ok(out) => out,
         Err(e) => {
-            log.error("output", &e.to_string());
+            log.error("output", &e);
             return 1;
         }
     };
@@ -323,19 +318,14 @@ fn check_places(o: &Options, config: &Tree, folder: &Path) -> Result<(), String>
     let mut named = NamedFiles::default();
     let is_deep = config.flag("pcap-file.recursive").unwrap_or(false);
     // A file of a folder is read where its name promises a capture; a log of an earlier run may lie next to it.
-    let inputs = Input::list_captures(&o.captures, is_deep).unwrap_or_default();
-    let inputs = inputs.into_iter().map(|input| input.path);
-    named.keep("is read by this run", inputs.filter(|path| Input::has_capture_name(path)));
-    named.keep("is read by this run", &o.captures);
-    named.keep("is read by this run", o.config.iter().chain(&o.rules_only).chain(&o.rules_also));
+    let listed = Input::list_captures(&o.captures, is_deep).unwrap_or_default().into_iter();
+    let captures = listed.map(|input| input.path).filter(|path| Input::has_capture_name(path));
+    let files = o.captures.iter().chain(&o.config).chain(&o.rules_only).chain(&o.rules_also);
+    named.keep("is read by this run", captures.chain(files.cloned()));
     // Two outputs of the configuration may add to one file.
     let outputs: BTreeSet<PathBuf> =
         kinds::configured_file_paths(config, folder).into_iter().collect();
-    for path in &outputs {
-        let refuse = |e| format!("{}: {e}: choose another place", path.display());
-        named.add_output(path).map_err(refuse)?;
-    }
-    Ok(())
+    existing::refuse_destroyers(named, &outputs)
 }
 
 /// The rules that the command line asks for.

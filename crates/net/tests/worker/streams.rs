@@ -83,8 +83,8 @@ fn streams_are_kept_only_for_rules_that_look_at_them() {
     assert!(held <= 128 << 10, "{held} bytes without detection");
 }
 
-/// Segments that come again after neither a parser nor a rule looks at their stream are examined as if their data had not been
-/// given up: Suricata 8.0.7 raises `est_pkt_before_last_ack` on each of these. A rule on streams changes none of it.
+/// Segments that come again after neither a parser nor a rule looks at their stream are examined as if their data were
+/// still kept: Suricata 8.0.7 raises `est_pkt_before_last_ack` on each of these. A rule on streams changes none of it.
 #[test]
 fn what_comes_again_to_streams_that_nobody_looks_at_raises_its_events() {
     let data = b"\x01\x02zz".repeat(300);
