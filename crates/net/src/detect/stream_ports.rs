@@ -18,6 +18,8 @@ impl StreamPorts {
     /// Rules to the server name the destination port, those to the client the source port.
     pub(super) fn collect(set: &Ruleset, direction: Direction) -> StreamPorts {
         let mut ports = StreamPorts::default();
+        // Thousands of rules share a list of ports, which may name nearly all.
+        let mut is_added = vec![false; set.ports.len()];
         for s in set.signatures.iter().filter(|s| s.flags.has(SignatureFlags::NEED_STREAM)) {
             if s.inert.is_some() || !s.inspects(direction) {
                 continue;
@@ -26,6 +28,9 @@ impl StreamPorts {
                 Direction::ToServer => s.header.dst_ports,
                 Direction::ToClient => s.header.src_ports,
             };
+            if is_added.get_mut(id.0 as usize).is_some_and(|added| std::mem::replace(added, true)) {
+                continue;
+            }
             match set.ports.get(id.0 as usize) {
                 Some(named) if !named.is_any() => ports.add(&named.ranges),
                 Some(_) | None => ports.is_any = true,
