@@ -107,6 +107,22 @@ fn each_case_is_found_or_not() {
         ("zero isn't space", vec![plain(b"\0\0\0\0\0\0")], vec![&zeros, &spaces]),
         ("runs end", vec![plain(b"\x01\0\0\0\0\0"), plain(b"\0\0\0\0\0\x01")], vec![&padded]),
         ("short runs", vec![plain(b"\0\0\0"), plain(b"\0\0\0\0\x02")], vec![&padded, b"\0\0"]),
+        (
+            "zeros within bounds",
+            vec![
+                plain(b"\0\0\0").between(4, 8),
+                plain(b"\0\0\0\0").between(4, 8),
+                plain(b"\0\0\0\0\0\0\0\0").between(0, 9),
+            ],
+            vec![
+                &zeros[..7],
+                &zeros[..8],
+                b"\0\0\0\0\x01\0\0\0",
+                b"\0\0\0\x01\0\0\0\0",
+                b"\x01\0\0\0\0\0\0\0\0",
+                b"\x01\x01\0\0\0\0\0\0\0\0",
+            ],
+        ),
         ("long run", vec![plain(&zeros[..300]), plain(&zeros[..299])], vec![&padded, &zeros]),
         ("after a run", vec![plain(b"evil\0\0")], vec![&padded]),
         ("case in runs", vec![plain(b"aaaaaa"), nocase(b"AAAAAAA")], vec![b"AAAAaaaaAAAAaaaaaa"]),
@@ -328,6 +344,20 @@ proptest! {
         patterns in prop::collection::vec(any_pattern(TINY, 0..14), 0..12),
         runs in prop::collection::vec((prop::sample::select(TINY), 1usize..40), 0..12),
     ) {
+        let hay: Vec<u8> = runs.iter().flat_map(|&(byte, len)| vec![byte; len]).collect();
+        check(&patterns, &[&hay]);
+    }
+
+    #[test]
+    fn zeros_agree_with_the_reference(
+        zeros in prop::collection::vec((2usize..10, 0u32..40, 0u32..40), 1..8),
+        runs in prop::collection::vec((0u8..2, 1usize..11), 0..16),
+    ) {
+        let pattern = |(id, &(len, from, room)): (usize, &(usize, u32, u32))| {
+            let pattern = Pattern::new(id as u32, vec![0; len], false);
+            if room < 30 { pattern.between(from, from + room) } else { pattern }
+        };
+        let patterns: Vec<Pattern> = zeros.iter().enumerate().map(pattern).collect();
         let hay: Vec<u8> = runs.iter().flat_map(|&(byte, len)| vec![byte; len]).collect();
         check(&patterns, &[&hay]);
     }

@@ -13,7 +13,7 @@
 //! grams of three bytes. The multiplier of the hash is random per process, so that nobody can craft
 //! traffic with collisions in the bitmap.
 //!
-//! Runs of one byte (padding) would be candidates at each position for patterns that are runs
+//! Patterns of a few zeros are searched by runs of zeros ([`zeros`]). Runs of one byte (padding) would be candidates at each position for patterns that are runs
 //! themselves. Once such a pattern was reported or is past its bounds, the rest of the run is
 //! skipped.
 
@@ -21,6 +21,7 @@ pub mod frequency;
 mod pairs;
 mod sieve;
 mod tier;
+mod zeros;
 
 use crate::limits::{ANY_MAX, PAIRS_MAX};
 use crate::pattern::Scan;
@@ -29,6 +30,7 @@ use crate::table::{PatternTable, Sources};
 use pairs::Pairs;
 pub(crate) use sieve::Form;
 use tier::Tier;
+use zeros::Zeros;
 
 /// Folds each byte of a number so that ASCII letters of either case become equal: bit 5 is set
 /// where bit 6 is. Other pairs become equal too (`@` and the backtick), control characters and
@@ -50,6 +52,7 @@ pub(crate) struct GramFilter {
     long: Option<Tier<4>>,
     short: Option<Tier<3>>,
     pairs: Option<Pairs>,
+    zeros: Option<Zeros>,
     count: usize,
     short_count: usize,
 }
@@ -64,8 +67,10 @@ impl GramFilter {
         // Grams with a wildcard fill the bitmap: many of them are faster in a bitmap of their own.
         let has_short = pair_count > PAIRS_MAX || any_count > ANY_MAX;
         let (mut long, mut short, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
+        let mut zeros = Vec::new();
         for index in indices {
             match len(index) {
+                _ if Zeros::is_pattern(sources, *index) => zeros.push(*index),
                 ..=2 if pair_count <= PAIRS_MAX => pairs.push(*index),
                 ..=4 if has_short => short.push(*index),
                 _ if has_short && needs_any(&index) => short.push(*index),
@@ -76,6 +81,7 @@ impl GramFilter {
             long: Tier::new(sources, &long, seed, form),
             short: Tier::new(sources, &short, seed.rotate_left(21), form),
             pairs: Pairs::new(sources, &pairs, form),
+            zeros: Zeros::new(zeros),
             count: indices.len(),
             short_count: indices.iter().filter(|index| len(index) <= 4).count(),
         }
@@ -96,6 +102,7 @@ impl GramFilter {
         self.long.as_ref().map_or(0, Tier::memory_bytes)
             + self.short.as_ref().map_or(0, Tier::memory_bytes)
             + self.pairs.as_ref().map_or(0, Pairs::memory_bytes)
+            + self.zeros.as_ref().map_or(0, Zeros::memory_bytes)
     }
 
     /// Reports the patterns that occur in `hay`. The scratch must have begun a scan of `table`.
@@ -116,6 +123,9 @@ impl GramFilter {
         }
         if let Some(pairs) = &self.pairs {
             pairs.scan(table, hay, scratch, scan, on_hit);
+        }
+        if let Some(zeros) = &self.zeros {
+            zeros.scan(table, hay, scratch, scan, on_hit);
         }
     }
 }

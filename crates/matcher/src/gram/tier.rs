@@ -46,15 +46,63 @@ enum Choice {
 #[derive(Clone, Debug)]
 pub(super) struct Tier<const Q: usize> {
     sieve: Sieve<Q>,
+    /// Grams without a wildcard.
+    exact: Buckets,
+    /// Grams whose first byte is a wildcard. These and the next are few, so that a lookup finds them in the
+    /// first-level cache.
+    any_first: Buckets,
+    /// Grams whose last byte is a wildcard.
+    any_last: Buckets,
+}
+
+/// Entries by the hash of their gram.
+#[derive(Clone, Debug)]
+struct Buckets {
     /// Where the entries of a bucket begin, by the uppermost bits of the hash; one more at the end.
     starts: Vec<u32>,
-    bucket_shift: u32,
+    shift: u32,
     /// Sorted by hash.
     entries: Vec<Entry>,
-    /// Whether there are grams whose first byte is a wildcard.
-    has_any_first: bool,
-    /// Whether there are grams whose last byte is a wildcard.
-    has_any_last: bool,
+}
+
+impl Buckets {
+    fn new(mut entries: Vec<Entry>) -> Self {
+        entries.sort_unstable_by_key(|entry| (entry.hash, entry.pattern, entry.offset));
+        let shift = 32 - (entries.len().max(8) * 2).next_power_of_two().ilog2().min(20);
+        let mut starts = vec![0u32; (1 << (32 - shift)) + 1];
+        for entry in &entries {
+            starts[(entry.hash >> shift) as usize + 1] += 1;
+        }
+        for bucket in 1..starts.len() {
+            starts[bucket] += starts[bucket - 1];
+        }
+        Buckets { starts, shift, entries }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.starts.capacity() * size_of::<u32>() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    /// Where the bucket of a hash begins and ends.
+    #[inline(always)]
+    fn bounds(&self, hash: u32) -> (u32, u32) {
+        let number = (hash >> self.shift) as usize;
+        match (self.starts.get(number), self.starts.get(number + 1)) {
+            (Some(&from), Some(&to)) => (from, to),
+            _ => (0, 0),
+        }
+    }
+
+    #[inline(always)]
+    fn of_hash(&self, hash: u32) -> &[Entry] {
+        let (from, to) = self.bounds(hash);
+        self.entries.get(from as usize..to as usize).unwrap_or_default()
+    }
+
+    /// Whether there is a gram with this hash.
+    fn has_hash(&self, hash: u32) -> bool {
+        self.of_hash(hash).iter().any(|entry| entry.hash == hash)
+    }
 }
 
 impl<const Q: usize> Tier<Q> {
@@ -89,43 +137,41 @@ impl<const Q: usize> Tier<Q> {
         let log_bits = log_bits.clamp(BITMAP_LOG_MIN, BITMAP_LOG_MAX);
         let enter_all = |seed: u64| {
             let mut sieve = Sieve::new(log_bits, seed, form);
-            let mut entries: Vec<Entry> = Vec::with_capacity(chosen.len());
+            let [mut exact, mut any_first, mut any_last] = [const { Vec::new() }; 3];
             for &(index, choice, near) in &chosen {
                 let pattern = sources.pattern(index);
                 let hash = enter_gram(&mut sieve, &pattern.bytes, choice);
+                let entries = match choice {
+                    Choice::Gram(_) => &mut exact,
+                    Choice::AnyThenFirst => &mut any_first,
+                    Choice::LastThenAny => &mut any_last,
+                };
                 entries.push(entry_of::<Q>(pattern, choice, near, hash, index));
             }
-            entries.sort_unstable_by_key(|entry| (entry.hash, entry.pattern, entry.offset));
-            (sieve, entries)
+            let [exact, any_first, any_last] = [exact, any_first, any_last].map(Buckets::new);
+            Tier { sieve, exact, any_first, any_last }
         };
         // Padding must not pass by chance, because a buffer with padding has much of it.
-        let seeds = (0..SEEDS_TRIED).map(|n| seed.wrapping_add(n));
-        let (sieve, entries) = seeds
-            .map(enter_all)
-            .find(|(sieve, entries)| !passes_padding(sieve, entries))
-            .unwrap_or_else(|| enter_all(seed));
-        let bucket_shift = 32 - (entries.len().max(8) * 2).next_power_of_two().ilog2().min(20);
-        let mut starts = vec![0u32; (1 << (32 - bucket_shift)) + 1];
-        for entry in &entries {
-            starts[(entry.hash >> bucket_shift) as usize + 1] += 1;
-        }
-        for bucket in 1..starts.len() {
-            starts[bucket] += starts[bucket - 1];
-        }
-        Some(Tier {
-            sieve,
-            starts,
-            bucket_shift,
-            entries,
-            has_any_first: chosen.iter().any(|(_, choice, _)| *choice == Choice::AnyThenFirst),
-            has_any_last: chosen.iter().any(|(_, choice, _)| *choice == Choice::LastThenAny),
+        let mut seeds = (0..SEEDS_TRIED).map(|n| seed.wrapping_add(n)).map(enter_all);
+        let tier = seeds.find(|tier| !tier.passes_padding());
+        Some(tier.unwrap_or_else(|| enter_all(seed)))
+    }
+
+    /// Whether a run of some padding byte passes the sieve without being a chosen gram.
+    fn passes_padding(&self) -> bool {
+        PADDING.iter().any(|&byte| {
+            let key = key_at::<Q>(&[byte; Q], 0);
+            let has = |buckets: &Buckets, key: u32| buckets.has_hash(self.sieve.hash(key));
+            self.sieve.may_hold(key)
+                && !has(&self.exact, key)
+                && !has(&self.any_first, key & Self::BUT_FIRST)
+                && !has(&self.any_last, key & Self::BUT_LAST)
         })
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.sieve.memory_bytes()
-            + self.starts.capacity() * size_of::<u32>()
-            + self.entries.capacity() * size_of::<Entry>()
+        let buckets = [&self.exact, &self.any_first, &self.any_last];
+        self.sieve.memory_bytes() + buckets.map(Buckets::memory_bytes).iter().sum::<usize>()
     }
 
     /// Reports the patterns of the tier that occur in `hay`.
@@ -160,12 +206,12 @@ impl<const Q: usize> Tier<Q> {
         }
         self.check_batch(&mut verifier, &mut batch, resume, on_hit);
         // The last bytes at an even offset have no further byte to form a gram with.
-        if self.has_any_last
+        if !self.any_last.entries.is_empty()
             && let Some(at) = hay.len().checked_sub(Q - 1)
             && at.is_multiple_of(STEP)
         {
             let hash = self.sieve.hash(part_key::<Q>(&hay[at..], 0));
-            verifier.check(self.bucket(hash), hash, at, on_hit);
+            verifier.check(self.any_last.of_hash(hash), hash, at, on_hit);
         }
     }
 
@@ -185,10 +231,10 @@ impl<const Q: usize> Tier<Q> {
         for candidate in candidates.iter_mut() {
             candidate.key = key_at::<Q>(verifier.hay, candidate.at);
             candidate.hash = self.sieve.hash(candidate.key);
-            (candidate.from, candidate.to) = self.bounds(candidate.hash);
+            (candidate.from, candidate.to) = self.exact.bounds(candidate.hash);
         }
         for candidate in candidates.iter_mut() {
-            let first = self.entries.get(candidate.from as usize);
+            let first = self.exact.entries.get(candidate.from as usize);
             candidate.first = first.map_or(0, |first| first.hash);
         }
         for candidate in candidates.iter() {
@@ -212,16 +258,17 @@ impl<const Q: usize> Tier<Q> {
         if verifier.closed[slot] != key {
             let is_alone = to.wrapping_sub(from) <= 1;
             let mut is_open = (from != to && !(is_alone && first != hash)) && {
-                let bucket = self.entries.get(from as usize..to as usize).unwrap_or_default();
+                let entries = &self.exact.entries;
+                let bucket = entries.get(from as usize..to as usize).unwrap_or_default();
                 verifier.check(bucket, hash, at, on_hit)
             };
-            if self.has_any_first {
+            if !self.any_first.entries.is_empty() {
                 let hash = self.sieve.hash(key & Self::BUT_FIRST);
-                is_open |= verifier.check(self.bucket(hash), hash, at, on_hit);
+                is_open |= verifier.check(self.any_first.of_hash(hash), hash, at, on_hit);
             }
-            if self.has_any_last {
+            if !self.any_last.entries.is_empty() {
                 let hash = self.sieve.hash(key & Self::BUT_LAST);
-                is_open |= verifier.check(self.bucket(hash), hash, at, on_hit);
+                is_open |= verifier.check(self.any_last.of_hash(hash), hash, at, on_hit);
             }
             if is_open {
                 return 0;
@@ -230,22 +277,6 @@ impl<const Q: usize> Tier<Q> {
         }
         // All positions of a run of one byte have the same gram.
         if is_run::<Q>(verifier.hay, at) { end_of_run(verifier.hay, at) + 1 - Q } else { 0 }
-    }
-
-    /// Where the bucket of a hash begins and ends.
-    #[inline(always)]
-    fn bounds(&self, hash: u32) -> (u32, u32) {
-        let number = (hash >> self.bucket_shift) as usize;
-        match (self.starts.get(number), self.starts.get(number + 1)) {
-            (Some(&from), Some(&to)) => (from, to),
-            _ => (0, 0),
-        }
-    }
-
-    #[inline(always)]
-    fn bucket(&self, hash: u32) -> &[Entry] {
-        let (from, to) = self.bounds(hash);
-        self.entries.get(from as usize..to as usize).unwrap_or_default()
     }
 }
 
@@ -446,19 +477,6 @@ const SEEDS_TRIED: u64 = 4;
 
 /// Usual padding bytes.
 const PADDING: &[u8] = b"\0\xff \x01.-_=*#0AX\n\t\x90";
-
-/// Whether a run of some padding byte passes the sieve without being a chosen gram.
-fn passes_padding<const Q: usize>(sieve: &Sieve<Q>, entries: &[Entry]) -> bool {
-    PADDING.iter().any(|&byte| {
-        let key = key_at::<Q>(&[byte; Q], 0);
-        let has = |key: u32| {
-            let hash = sieve.hash(key);
-            entries.binary_search_by_key(&hash, |entry| entry.hash).is_ok()
-        };
-        let part = [key, key & Tier::<Q>::BUT_FIRST, key & Tier::<Q>::BUT_LAST];
-        sieve.may_hold(key) && !part.into_iter().any(has)
-    })
-}
 
 /// The gram that represents the pattern if its offset has this parity relative to the positions:
 /// the one with the lowest expected cost.
