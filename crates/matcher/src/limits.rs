@@ -24,6 +24,10 @@ pub const BITMAP_LOG_MAX: u32 = 22;
 /// groups, as false hits grow fast beyond that.
 pub const PAIRS_MAX: usize = 28;
 
+/// Zeros of a pattern that is searched by runs of zeros; those of rules have two to eight, and longer ones have
+/// grams without a wildcard.
+pub const ZEROS_MAX: usize = 8;
+
 /// Patterns with a wildcard in their gram that share the bitmap of the others: each takes about
 /// 4.5 Ki bits of it, so that it stays below 256 KiB.
 pub const ANY_MAX: usize = 160;

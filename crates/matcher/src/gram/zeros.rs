@@ -5,13 +5,11 @@
 //! the buffer is searched for runs that are long enough for a pattern that was not found yet, and for none after the last.
 //! Longer patterns are rare, and have grams without a wildcard.
 
+use crate::limits::ZEROS_MAX;
 use crate::pattern::{Anchor, Scan};
 use crate::scratch::Scratch;
 use crate::single::Needle;
 use crate::table::{PatternTable, Sources};
-
-/// Most zeros of such a pattern.
-pub(super) const ZEROS_MAX: usize = 8;
 
 /// Patterns of zeros alone.
 #[derive(Clone, Debug)]

@@ -48,7 +48,7 @@ pub(super) const WAIT_FOR_OTHERS_NS: u64 = 100_000_000;
 /// Lines and bytes under way from one worker.
 const FROM_WORKER: Capacity = Capacity { items: 65_536, bytes: 2 << 20 };
 #[cfg(test)]
-const STALL_GRACE: Duration = Duration::from_millis(100);
+const STALL_GRACE: Duration = Duration::from_secs(1);
 /// How long one look for a message waits before events are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 

@@ -49,7 +49,7 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 /// What was found is written when nothing more comes at the moment, and at least so often.
 const WRITE_EVERY: Duration = Duration::from_millis(50);
 #[cfg(test)]
-pub(super) const STALL_GRACE: Duration = Duration::from_millis(200);
+pub(super) const STALL_GRACE: Duration = Duration::from_secs(1);
 
 /// A run that came to its end.
 pub(crate) struct Done<S> {
