@@ -13,6 +13,7 @@ use gabion_runtime::memory::MemoryState;
 use gabion_runtime::{allocator, clock, memory};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
+use std::sync::mpsc::{self, RecvTimeoutError, SendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -263,6 +264,14 @@ pub struct Reloads {
     /// Bytes that a load takes at most, as the first one did; 0: not known.
     load_bytes: u64,
     state: Mutex<State>,
+    /// To the thread that loads, once there is one.
+    loader: Mutex<Option<mpsc::Sender<Job>>>,
+}
+
+/// A load that was asked for, with who waits for it.
+struct Job {
+    all: Arc<Reloads>,
+    on_loaded: Option<OnLoaded>,
 }
 
 impl std::fmt::Debug for Reloads {
@@ -288,6 +297,7 @@ impl Reloads {
             has_workers: workers > 1,
             load_bytes: memory::resident_peak().unwrap_or(0),
             state: Mutex::default(),
+            loader: Mutex::default(),
         })
     }
 
@@ -318,10 +328,7 @@ impl Reloads {
             }
             state.is_loading = true;
         }
-        let all = Arc::clone(self);
-        let thread = std::thread::Builder::new().name("rules".to_owned());
-        let started = thread.spawn(move || all.load_all(on_loaded));
-        if started.is_err() {
+        if !self.hand_over(Job { all: Arc::clone(self), on_loaded }) {
             let mut state = lock(&self.state);
             state.is_loading = false;
             state.failed += 1;
@@ -330,11 +337,29 @@ impl Reloads {
         LoadRequest::Begun
     }
 
-    /// The thread that loads.
-    fn load_all(&self, mut on_loaded: Option<OnLoaded>) {
-        // Where the system refuses, it is as important as the threads of packets.
-        let _ = rustix::process::nice(NICE);
-        let mut before = Vec::new();
+    /// Gives a load to the thread that loads, which is started if there is none; false if it can't be.
+    fn hand_over(&self, job: Job) -> bool {
+        let mut loader = lock(&self.loader);
+        let job = match &*loader {
+            Some(loads) => match loads.send(job) {
+                Ok(()) => return true,
+                // It has panicked, in what somebody who waited did with the answer.
+                Err(SendError(job)) => job,
+            },
+            None => job,
+        };
+        let (loads, jobs) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("rules".to_owned());
+        if thread.spawn(move || carry_out(&jobs)).is_err() {
+            return false;
+        }
+        let is_sent = loads.send(job).is_ok();
+        *loader = Some(loads);
+        is_sent
+    }
+
+    /// Loads rules, again while somebody has asked for it meanwhile. The engines before come to `before`.
+    fn load_all(&self, mut on_loaded: Option<OnLoaded>, before: &mut Vec<Replaced>) {
         loop {
             let (outcome, replaced) = self.load_once();
             before.extend(replaced);
@@ -360,12 +385,7 @@ impl Reloads {
             if !is_again {
                 break;
             }
-            drop_unused(&mut before);
-        }
-        // The threads of packets free nothing: the last one who has an engine is this one.
-        while !before.is_empty() {
-            std::thread::sleep(LOOK);
-            drop_unused(&mut before);
+            drop_unused(before);
         }
     }
 
@@ -423,6 +443,32 @@ impl Reloads {
         ledger.shed(ShedReason::LoadFailed, state.failed, 0);
         ledger.shed(ShedReason::LoadUnderWay, state.refused, 0);
         ledger
+    }
+}
+
+/// The thread that loads. It stays as long as the run: pages of memory whose thread has ended are taken by the threads
+/// of packets, whose data then keeps them when the rules in them are freed.
+fn carry_out(jobs: &mpsc::Receiver<Job>) {
+    // Where the system refuses, it is as important as the threads of packets.
+    let _ = rustix::process::nice(NICE);
+    let mut before = Vec::new();
+    let mut is_over = false;
+    // The threads of packets free nothing: the last one who has an engine is this one.
+    while !is_over || !before.is_empty() {
+        let next = if before.is_empty() {
+            jobs.recv().map_err(RecvTimeoutError::from)
+        } else {
+            jobs.recv_timeout(LOOK)
+        };
+        match next {
+            Ok(job) => job.all.load_all(job.on_loaded, &mut before),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                is_over = true;
+                std::thread::sleep(LOOK);
+            }
+        }
+        drop_unused(&mut before);
     }
 }
 
@@ -543,6 +589,27 @@ mod tests {
         let none = test_engine::without_rules();
         let none = RunningEngine::new(none, Counts::default());
         assert!(none.memory().report().children.is_empty());
+    }
+
+    /// One thread carries out all loads, and it ends with the run.
+    #[test]
+    fn one_thread_loads_for_the_whole_run() {
+        let (to, threads) = channel();
+        let to = Mutex::new(to);
+        let all = Arc::new(reloads(move || {
+            to.lock().unwrap().send(std::thread::current().id()).unwrap();
+            Ok(LoadedEngine { engine: engine(), counts: Counts::default(), failed: Vec::new() })
+        }));
+        for generation in 1..=3 {
+            outcome(&all);
+            assert_eq!(all.running().now().generation, generation);
+        }
+        let running = Arc::downgrade(all.running());
+        drop(all);
+        let mut used: Vec<_> = threads.iter().collect();
+        used.dedup();
+        assert_eq!(used.len(), 1);
+        assert!(running.upgrade().is_none());
     }
 
     /// A panic of a load is a failure of it, and the next one is carried out.
