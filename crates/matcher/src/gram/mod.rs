@@ -13,7 +13,9 @@
 //! grams of three bytes. The multiplier of the hash is random per process, so that nobody can craft
 //! traffic with collisions in the bitmap.
 //!
-//! Patterns of a few zeros are searched by runs of zeros ([`zeros`]). Runs of one byte (padding) would be candidates at each position for patterns that are runs
+//! Patterns of a few zeros are searched by runs of zeros ([`zeros`]).
+//!
+//! Runs of one byte (padding) would be candidates at each position for patterns that are runs
 //! themselves. Once such a pattern was reported or is past its bounds, the rest of the run is
 //! skipped.
 
