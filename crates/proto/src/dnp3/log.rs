@@ -84,8 +84,7 @@ enum Open {
 fn write_objects(tx: &Dnp3Tx, json: &mut Json) {
     json.open_array_key("objects");
     let mut open = Open::Nothing;
-    let mut left = tx.listed_points;
-    walk_objects(tx.object_bytes(), tx.bounds, &mut |part| match part {
+    walk_objects(tx.object_bytes(), tx.bounds, tx.listed_points, &mut |part| match part {
         Part::Object(header) => {
             close(json, open);
             open = Open::Object;
@@ -99,16 +98,17 @@ fn write_objects(tx: &Dnp3Tx, json: &mut Json) {
             json.number("stop", header.stop);
             json.number("count", header.count);
         }
-        Part::Point(_) if left == 0 => {}
         Part::Point(point) => {
-            left -= 1;
             if open == Open::Object {
                 open = Open::Points;
                 json.open_array_key("points");
             }
-            json.open();
-            json.number("prefix", point.prefix);
-            json.number("index", point.index);
+            // A byte may be eight points: the members that all have are written in few pieces.
+            json.next_item();
+            json.push(b"{\"prefix\":");
+            json.push_number(point.prefix);
+            json.push(b",\"index\":");
+            json.push_number(point.index);
             if let Some(size) = point.size {
                 json.number("size", size);
             }

@@ -132,15 +132,21 @@ trait Visit {
 }
 
 /// Hands out objects and points.
-struct Giver<'g>(&'g mut dyn FnMut(Part<'_>));
+struct Giver<'g> {
+    give: &'g mut dyn FnMut(Part<'_>),
+    /// Points that are still wanted.
+    left: u64,
+}
 
 impl Visit for Giver<'_> {
     fn take_object(&mut self, header: ObjectHeader) {
-        (self.0)(Part::Object(header));
+        (self.give)(Part::Object(header));
     }
 
     fn take_points(&mut self, header: ObjectHeader, r: &mut Reader<'_>) -> Option<()> {
-        walk_points(header, r, self.0)
+        let wanted = u32::try_from(self.left).unwrap_or(u32::MAX).min(header.count);
+        self.left -= u64::from(wanted);
+        walk_points(header, r, wanted, self.give)
     }
 }
 
@@ -158,7 +164,7 @@ impl Visit for Counter<'_> {
     fn take_points(&mut self, header: ObjectHeader, r: &mut Reader<'_>) -> Option<()> {
         let Layout::Packed(_, bits) = find_layout(header.group, header.variation)? else {
             let points = &mut self.points;
-            return walk_points(header, r, &mut |_| *points += 1);
+            return walk_points(header, r, u32::MAX, &mut |_| *points += 1);
         };
         let unit = Prefix::from_code(header.prefix_code()).len + 1;
         let octets = header.count as usize / 8 + 1;
@@ -169,9 +175,14 @@ impl Visit for Counter<'_> {
     }
 }
 
-/// Reads the objects of a message and hands out what it comes across.
-pub fn walk_objects(bytes: &[u8], bounds: Bounds, give: &mut dyn FnMut(Part<'_>)) -> Ending {
-    visit(bytes, bounds, &mut Giver(give))
+/// Reads the objects of a message and hands out what it comes across: all objects, and the first `points_wanted` of their points.
+pub fn walk_objects(
+    bytes: &[u8],
+    bounds: Bounds,
+    points_wanted: u64,
+    give: &mut dyn FnMut(Part<'_>),
+) -> Ending {
+    visit(bytes, bounds, &mut Giver { give, left: points_wanted })
 }
 
 /// Reads the objects of a message, hands out their headers, and says how many points [`walk_objects`] hands out.
@@ -259,22 +270,27 @@ impl Prefix {
     }
 }
 
-/// Reads the points of an object; `None`: they are not all there.
+/// Reads the points of an object and hands out the first of them that are `wanted`; `None`: they are not all there.
 fn walk_points(
     header: ObjectHeader,
     r: &mut Reader<'_>,
+    wanted: u32,
     give: &mut dyn FnMut(Part<'_>),
 ) -> Option<()> {
     let prefix = Prefix::from_code(header.prefix_code());
     let fields = match find_layout(header.group, header.variation)? {
         Layout::Packed(name, bits) => {
             let mut at = 0;
+            let wanted = wanted.min(header.count);
             // Suricata counts octets as if every point were one bit, and one more.
             for _ in 0..=header.count / 8 {
                 let before = r.next_u32(prefix.len)?;
                 let octet = *r.next_bytes(1)?.first()?;
+                if at == wanted {
+                    continue;
+                }
                 for shift in (0..8).step_by(usize::from(bits.max(1))) {
-                    if at < header.count {
+                    if at < wanted {
                         let value = octet >> shift & (1u8 << bits).wrapping_sub(1);
                         let body = Body::Bits(name, value);
                         give(Part::Point(prefix.point(before, header, at, body)));
@@ -295,7 +311,9 @@ fn walk_points(
         let size = usize::try_from(before).unwrap_or(usize::MAX);
         let len = point_len(fields, r.rest, size)?;
         let body = Body::Fields(fields, r.next_bytes(len)?, size);
-        give(Part::Point(prefix.point(before, header, at, body)));
+        if at < wanted {
+            give(Part::Point(prefix.point(before, header, at, body)));
+        }
     }
     Some(())
 }
@@ -405,7 +423,7 @@ mod tests {
     /// Objects with their points, and the ending.
     fn walked(bytes: &[u8]) -> (String, Ending) {
         let mut text = String::new();
-        let ending = walk_objects(bytes, Bounds::default(), &mut |part| match part {
+        let ending = walk_objects(bytes, Bounds::default(), u64::MAX, &mut |part| match part {
             Part::Object(h) => text += &format!("{}.{}*{}", h.group, h.variation, h.count),
             Part::Point(p) => {
                 text += &format!(" [{}", p.index);
@@ -456,6 +474,36 @@ mod tests {
         }
     }
 
+    /// Fewer points are handed out than there are, over several objects; objects, and what is wrong with them, stay the same.
+    #[test]
+    fn fewer_points_are_wanted() {
+        let messages: [&[u8]; 4] = [
+            b"\x01\x01\x07\x03\xa5\x3c\x02\x06\x03\x01\x07\x05\xe4",
+            b"\x01\x01\x17\x02\x07\x01\x08\x01",
+            b"\x34\x02\x07\x03\x01\x00\x02\x00",
+            b"\x34\x02\x28\x02\x00\x09\x00\x02\x00\x0a\x00\x03\x00\x01\x01\x07\x14\xff\xff\xff",
+        ];
+        let parts = |bytes: &[u8], wanted: u64| {
+            let (mut objects, mut points) = (Vec::new(), Vec::new());
+            let ending = walk_objects(bytes, Bounds::default(), wanted, &mut |part| match part {
+                Part::Object(header) => objects.push(format!("{header:?}")),
+                Part::Point(point) => points.push(format!("{} {point:?}", objects.len())),
+            });
+            (ending, objects, points)
+        };
+        for bytes in messages {
+            let (ending, objects, all) = parts(bytes, u64::MAX);
+            for wanted in 0..=all.len() {
+                let first = all.get(..wanted).unwrap_or_default().to_vec();
+                assert_eq!(
+                    parts(bytes, wanted as u64),
+                    (ending, objects.clone(), first),
+                    "{bytes:x?} {wanted}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn headers_that_are_cut() {
         for bytes in
@@ -477,7 +525,7 @@ mod tests {
                 let mut bytes = vec![group, 1, qualifier];
                 bytes.extend([0xff; 600]);
                 let mut parts = 0;
-                walk_objects(&bytes, bounds, &mut |_| parts += 1);
+                walk_objects(&bytes, bounds, u64::MAX, &mut |_| parts += 1);
                 assert!(parts <= 1000 + bytes.len(), "{group} {qualifier}: {parts}");
             }
         }

@@ -143,6 +143,10 @@ fn indexed(name: &[u8]) -> Option<usize> {
 /// Fields of a message up to which one of them is looked for in all.
 const FEW_FIELDS: usize = 16;
 
+/// Bytes that a block's names and values get from the beginning, in addition to as many of its own: a request of three
+/// bytes, all of the static table, has 28.
+const FIRST_BYTES: usize = 32;
+
 /// A field of a header list: which of its texts, and the next field of the same name.
 #[derive(Clone, Copy, Debug)]
 struct Field {
@@ -474,6 +478,7 @@ impl HpackDecoder {
         list: &mut HeaderList,
     ) -> Result<BlockFaults, CutBlock> {
         self.blocks += 1;
+        list.bytes.reserve(FIRST_BYTES + block.len().min(FIRST_BYTES));
         let before = list.extent();
         // Fields of a block that is cut are dropped again, so they are indexed once all of it was read.
         let mut faults = BlockFaults::default();
@@ -488,12 +493,45 @@ impl HpackDecoder {
         Ok(faults)
     }
 
-    /// Decodes a block for what it adds to the table alone.
+    /// Decodes a block for what it adds to the table alone: no list is made.
     pub(crate) fn pass_over(&mut self, block: &[u8]) {
         let made = self.made;
-        // What is wrong with it concerns no transaction.
-        let _ = self.decode_block(block, &mut HeaderList::default());
+        let mut rest = block;
+        // What is wrong with it concerns no transaction, and a block that is cut adds what came before the cut.
+        while !rest.is_empty() && self.pass_over_field(&mut rest).is_some() {}
         self.made = made;
+    }
+
+    /// The same as [`HpackDecoder::decode_field`], without a list.
+    fn pass_over_field(&mut self, rest: &mut &[u8]) -> Option<()> {
+        let first = *rest.first()?;
+        if first & 0x80 != 0 {
+            let index = decode_integer(rest, 7)?;
+            if let Some(len) = self.entry(index).map(|(_, name, value)| name.len() + value.len()) {
+                self.has_room(len);
+            }
+            return Some(());
+        }
+        if first & 0xe0 == 0x20 {
+            let size = decode_integer(rest, 5)?;
+            self.resize(size);
+            return Some(());
+        }
+        if first & 0xc0 == 0x40 {
+            let (id, name, value) = self.decode_literal(rest, true)?;
+            if let Some(id) = id {
+                self.keep(Entry { id, name, value, put: Put::default() });
+            }
+            return Some(());
+        }
+        let index = decode_integer(rest, 4)?;
+        if index == 0 {
+            take_string(rest)?;
+        } else if let Some(len) = self.entry(index).map(|(_, name, _)| name.len()) {
+            self.has_room(len);
+        }
+        take_string(rest)?;
+        Some(())
     }
 
     fn decode_field(
@@ -519,17 +557,32 @@ impl HpackDecoder {
             let size = decode_integer(rest, 5)?;
             let slot = usize::try_from(size).ok().filter(|size| *size < SHORT_SIZES);
             self.put_bare(slot.map(|n| SIZES + n), FieldKind::SizeUpdate(size), list);
-            if let Some(size) = usize::try_from(size).ok().filter(|n| *n <= self.capacity_max) {
-                self.capacity = size;
-                self.evict();
-            }
+            self.resize(size);
             return Some(());
         }
         let is_kept = first & 0xc0 == 0x40;
+        let (origin, name, value) = self.decode_literal(rest, is_kept)?;
+        let places = [list.add_bytes(&name), list.add_bytes(&value)];
+        let text =
+            FieldText { kind: FieldKind::Named, entry: origin, name: places[0], value: places[1] };
+        let text = list.append(text);
+        if let Some(id) = origin.filter(|_| is_kept) {
+            self.keep(Entry { id, name, value, put: Put { block: self.blocks, text } });
+        }
+        Some(())
+    }
+
+    /// Decodes a field that is not in a table as a whole: the entry that its name is from or that it becomes, its name and
+    /// value.
+    fn decode_literal(
+        &mut self,
+        rest: &mut &[u8],
+        is_kept: bool,
+    ) -> Option<(Option<NonZeroU64>, Vec<u8>, Vec<u8>)> {
         let index = decode_integer(rest, if is_kept { 6 } else { 4 })?;
         let mut origin = None;
         let name = match index {
-            0 => self.decode_string(rest)?,
+            0 => decode_string(rest)?,
             // An index that leads nowhere is a field without name, and no event (as Suricata has it).
             _ => match self.entry(index).map(|(id, name, _)| (id, name.to_vec())) {
                 Some((id, name)) if self.has_room(name.len()) => {
@@ -539,19 +592,20 @@ impl HpackDecoder {
                 _ => Vec::new(),
             },
         };
-        let value = self.decode_string(rest)?;
+        let value = decode_string(rest)?;
         if is_kept && origin.is_none() {
             origin = Some(self.next_id);
             self.next_id = self.next_id.saturating_add(1);
         }
-        let places = [list.add_bytes(&name), list.add_bytes(&value)];
-        let text =
-            FieldText { kind: FieldKind::Named, entry: origin, name: places[0], value: places[1] };
-        let text = list.append(text);
-        if let Some(id) = origin.filter(|_| is_kept) {
-            self.keep(Entry { id, name, value, put: Put { block: self.blocks, text } });
+        Some((origin, name, value))
+    }
+
+    /// Takes a new size of the table, if it is allowed.
+    fn resize(&mut self, size: u64) {
+        if let Some(size) = usize::try_from(size).ok().filter(|n| *n <= self.capacity_max) {
+            self.capacity = size;
+            self.evict();
         }
-        Some(())
     }
 
     /// Adds the field that an index stands for, unless more was made of indices than there may be. False: it leads nowhere.
@@ -628,19 +682,6 @@ impl HpackDecoder {
         Some((Some(entry.id), &entry.name, &entry.value))
     }
 
-    fn decode_string(&mut self, rest: &mut &[u8]) -> Option<Vec<u8>> {
-        let is_packed = rest.first()? & 0x80 != 0;
-        let len = usize::try_from(decode_integer(rest, 7)?).ok()?;
-        let (bytes, after) = rest.split_at_checked(len)?;
-        *rest = after;
-        if !is_packed {
-            return Some(bytes.to_vec());
-        }
-        let mut text = Vec::new();
-        decode_huffman(bytes, &mut text);
-        Some(text)
-    }
-
     /// Adds an entry to the table; older ones make place for it.
     fn keep(&mut self, entry: Entry) {
         self.held += entry.name.len() + entry.value.len() + ENTRY_BYTES;
@@ -654,6 +695,25 @@ impl HpackDecoder {
             self.held -= entry.name.len() + entry.value.len() + ENTRY_BYTES;
         }
     }
+}
+
+/// Takes the bytes of a string as they were sent, and whether they are Huffman-coded (RFC 7541 5.2). `None`: it is cut.
+fn take_string<'a>(rest: &mut &'a [u8]) -> Option<(bool, &'a [u8])> {
+    let is_packed = rest.first()? & 0x80 != 0;
+    let len = usize::try_from(decode_integer(rest, 7)?).ok()?;
+    let (bytes, after) = rest.split_at_checked(len)?;
+    *rest = after;
+    Some((is_packed, bytes))
+}
+
+fn decode_string(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let (is_packed, bytes) = take_string(rest)?;
+    if !is_packed {
+        return Some(bytes.to_vec());
+    }
+    let mut text = Vec::new();
+    decode_huffman(bytes, &mut text);
+    Some(text)
 }
 
 /// Reads an integer with a prefix of this many bits (RFC 7541 5.1). `None`: it is cut.
@@ -764,6 +824,45 @@ mod tests {
         assert_eq!(list.nth(2).unwrap().2, b"v");
         assert_eq!(d.decode_block(b"\x82\0\x05ab", &mut list), Err(CutBlock));
         assert_eq!(list.fields.len(), 4);
+    }
+
+    /// What a block that is passed over leaves in the table is what a decoded one does, whole, cut or wrong.
+    #[test]
+    fn passed_over_blocks_leave_the_same_table() {
+        let mut state = 7_u64;
+        let mut random = move |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for capacity in [0, 100, 4096] {
+            let (mut decoded, mut passed) =
+                (HpackDecoder::new(capacity), HpackDecoder::new(capacity));
+            for _ in 0..3000 {
+                let mut block = Vec::new();
+                for _ in 0..random(6) {
+                    match random(6) {
+                        0 => block.push(0x80 | random(128) as u8),
+                        1 => block.push(0x20 | random(32) as u8),
+                        2 => block.extend([0x3f, random(256) as u8, random(128) as u8]),
+                        3 => block.extend([0x40 | random(64) as u8, 2, b'a', b'b', 1, b'c']),
+                        4 => block.extend([random(16) as u8, 0x82, 0xff, random(256) as u8, 0]),
+                        _ => block.extend([0x40, 1, b'a' + random(20) as u8, 3, b'x', b'y', b'z']),
+                    }
+                }
+                block.truncate(random(40) as usize);
+                let made = decoded.made;
+                let _ = decoded.decode_block(&block, &mut HeaderList::default());
+                decoded.made = made;
+                passed.pass_over(&block);
+                let table = |d: &HpackDecoder| {
+                    let entries = d.entries.iter().map(|e| (e.id, e.name.clone(), e.value.clone()));
+                    (entries.collect::<Vec<_>>(), d.next_id, d.held, d.capacity, d.made)
+                };
+                assert_eq!(table(&decoded), table(&passed), "{block:x?}");
+            }
+        }
     }
 
     /// Suricata 8.0.7 logs a name of the dynamic table once, whatever its values.

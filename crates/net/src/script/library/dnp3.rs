@@ -58,7 +58,7 @@ fn objects(lua: &Lua, tx: &Dnp3Tx) -> mlua::Result<Table> {
     }
     let mut points = lua.create_table()?;
     let mut outcome = Ok(());
-    walk_objects(tx.object_bytes(), tx.bounds, &mut |part| {
+    walk_objects(tx.object_bytes(), tx.bounds, u64::MAX, &mut |part| {
         if outcome.is_err() {
             return;
         }
