@@ -147,6 +147,8 @@ impl Stages {
         sink: &mut dyn NetSink,
     ) {
         let headers = pseudo_headers(flow, d);
+        // The packet with which the inspection of payloads ends is still inspected, this one too.
+        let no_payload = flow.ext.flags.no_payload;
         let mut effects = Effects::default();
         let at = Moment { ts_ns: place.ts_ns, clock_ns: place.clock_ns };
         let Common { engine, account, .. } = &mut *common;
@@ -159,7 +161,7 @@ impl Stages {
             p.finish(d);
         }
         outcome.skip_detection |= flow.ext.flags.dropped || flow.ext.flags.skips_detection();
-        let view = pseudo_view(&headers, flow, d, place);
+        let view = PacketView { no_payload, ..pseudo_view(&headers, flow, d, place) };
         self.finish(&mut common.context(&view, Some(flow), &mut outcome, sink));
     }
 }

@@ -488,6 +488,15 @@ fn alerts_of(lines: &Lines, sid: u32) -> Vec<u64> {
     of_sid.map(number).collect()
 }
 
+/// The first messages of TLS 1.3 of both sides, and a sealed record.
+const TLS_HELLO: &[u8] =
+    b"\x16\x03\x01\0\x47\x01\0\0\x43\x03\x03RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR\0\
+    \0\x04\xc0\x2f\x13\x01\x01\0\0\x16\0\0\0\x0b\0\x09\0\0\x06good.x\0\x2b\0\x03\x02\x03\x04";
+const TLS_ANSWER: &[u8] =
+    b"\x16\x03\x03\0\x32\x02\0\0\x2e\x03\x03RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR\0\
+    \x13\x01\0\0\x06\0\x2b\0\x02\x03\x04";
+const TLS_SEALED: &[u8] = b"\x17\x03\x03\0\x04seal";
+
 /// A session to port 9999 of these packets after the handshake: direction, flags and data.
 fn session(port: u16, rest: &[(bool, u8, &[u8])]) -> Vec<Vec<u8>> {
     let mut numbers = [1u32, 501];

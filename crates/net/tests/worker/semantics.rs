@@ -467,6 +467,19 @@ fn what_is_due_is_inspected_with_a_packet_out_of_place() {
     }
 }
 
+/// As in Suricata 8.0.7 (`docs/semantics.md`, "When stream data is inspected"): the packet with which TLS ends the inspection of
+/// payloads is inspected, at a flow's end too.
+#[test]
+fn sealed_data_that_was_not_acknowledged_is_inspected_at_the_end() {
+    let (client, server) = (true, false);
+    let answer = [TLS_ANSWER, TLS_SEALED].concat();
+    let rest: [(bool, u8, &[u8]); 3] =
+        [(client, ACK, TLS_HELLO), (server, ACK, b""), (server, ACK, &answer)];
+    assert_alerts(&session(443, &rest), &[("tcp content:\"seal\";", &[0])]);
+    let acknowledged = [&rest[..], &[(client, ACK, b"")]].concat();
+    assert_alerts(&session(443, &acknowledged), &[("tcp content:\"seal\";", &[])]);
+}
+
 /// As in Suricata 8.0.7 (`docs/semantics.md`, "When stream data is inspected").
 #[test]
 fn after_the_clients_fin_the_servers_data_is_due_with_each_packet() {

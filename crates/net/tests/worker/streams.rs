@@ -201,20 +201,15 @@ fn objects_of(packets: &[Vec<u8>], settings: &[(&str, &str)]) -> Vec<(String, St
 fn tls_in_ldap_is_logged() {
     let ask = b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.20037";
     let grant = b"\x30\x0c\x02\x01\x01\x78\x07\x0a\x01\0\x04\0\x04\0";
-    let hello = b"\x16\x03\x01\0\x47\x01\0\0\x43\x03\x03RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR\0\
-        \0\x04\xc0\x2f\x13\x01\x01\0\0\x16\0\0\0\x0b\0\x09\0\0\x06good.x\0\x2b\0\x03\x02\x03\x04";
-    let answer = b"\x16\x03\x03\0\x32\x02\0\0\x2e\x03\x03RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR\0\
-        \x13\x01\0\0\x06\0\x2b\0\x02\x03\x04";
-    let sealed = b"\x17\x03\x03\0\x04seal";
     let (client, server) = (true, false);
     let mut rest: Vec<(bool, u8, &[u8])> = Vec::new();
     for (from, data) in [
         (client, &ask[..]),
         (server, grant),
-        (client, hello),
-        (server, answer),
-        (server, sealed),
-        (client, sealed),
+        (client, TLS_HELLO),
+        (server, TLS_ANSWER),
+        (server, TLS_SEALED),
+        (client, TLS_SEALED),
     ] {
         rest.extend([(from, ACK, data), (!from, ACK, b"")]);
     }

@@ -344,6 +344,7 @@ pub(crate) fn buffer(
         Local::HeaderRaw if is_connect(tx, direction) && !is_past_headers(tx, direction) => {
             return None;
         }
+        Local::HeaderRaw if !m.is_head_whole && m.progress <= HEADERS => return None,
         Local::HeaderRaw => m.headers.raw().get(..m.scanned)?,
         Local::Start | Local::Header | Local::HeaderNames if !is_past_headers(tx, direction) => {
             return None;

@@ -96,6 +96,8 @@ pub(crate) struct Message {
     pub(crate) ended_at: Option<u8>,
     /// The header block is whole.
     pub(crate) is_head_whole: bool,
+    /// The first line is complete, but rules are not shown it yet.
+    pub(crate) is_line_hidden: bool,
     /// The first line: a request's without its end, a response's with it.
     pub(crate) line: Vec<u8>,
     pub(crate) version: Version,
@@ -126,6 +128,7 @@ impl Message {
         self.progress = progress::NOT_STARTED;
         self.ended_at = None;
         self.is_head_whole = false;
+        self.is_line_hidden = false;
         self.line.clear();
         self.version = Version::Unknown;
         self.protocol = None;
@@ -166,12 +169,14 @@ impl Message {
         }
     }
 
-    /// How far the message got, for rules: a state is reached when its buffers are final. (Line and
-    /// header block are inspected once and must be whole by then; bodies grow.)
+    /// How far the message got, for rules: a line is reached when it is complete. In the header block fields are there as they
+    /// come, and what is made of the whole block once it is whole; bodies grow.
     pub(crate) fn reached(&self) -> u8 {
         match self.progress {
             progress::LINE => progress::NOT_STARTED,
-            progress::HEADERS if !self.is_head_whole => progress::LINE,
+            progress::HEADERS if self.is_line_hidden && !self.is_head_whole => {
+                progress::NOT_STARTED
+            }
             other => other,
         }
     }

@@ -88,6 +88,8 @@ pub(crate) struct Stream {
     pub(crate) counts_twice: Option<u64>,
     /// A CR that comes next belongs to the line end before it.
     pub(crate) skips_cr: bool,
+    /// The piece at hand began inside of the first line.
+    began_in_line: bool,
     has_failed: bool,
 }
 
@@ -292,8 +294,33 @@ impl Http1 {
         (stream.state, stream.id, (at + used as u64).saturating_sub(kept as u64))
     }
 
+    /// Hides a first line that is complete from rules, if its message began with an earlier piece and the piece at hand ends
+    /// with it: Suricata 8.0.7 looks at a transaction when a message begins and when its header block grows, not when its
+    /// line ends.
+    pub(crate) fn hide_line(&mut self, direction: Direction, is_last: bool) {
+        let stream = self.stream(direction);
+        let is_complete = matches!(stream.state, State::Headers | State::Version);
+        if !is_complete || !is_last || !stream.began_in_line || stream.is_closed {
+            return;
+        }
+        if let Some(tx) = self.current(direction) {
+            tx.message_mut(direction).is_line_hidden = true;
+        }
+    }
+
+    /// More of a header block has come: a line that was hidden is shown, and views of the block are made again.
+    pub(crate) fn head_grows(&mut self, direction: Direction) {
+        if let Some(tx) = self.current(direction) {
+            let m = tx.message_mut(direction);
+            m.is_line_hidden = false;
+            m.forget_views();
+        }
+    }
+
     /// Runs a direction over `bytes`, after what it had kept.
     fn run(&mut self, cx: &mut ParseContext<'_>, direction: Direction, bytes: &[u8]) -> Outcome {
+        let stream = self.stream(direction);
+        stream.began_in_line = stream.state == State::Line;
         let mut used = 0;
         loop {
             let carry = std::mem::take(&mut self.stream(direction).carry);

@@ -137,13 +137,17 @@ impl Http1 {
             && n < limit
         {
             let line = input.take_bytes(n + 1);
-            return self.request_line_complete(cx, line);
+            self.request_line_complete(cx, line)?;
+            self.hide_line(ToServer, input.is_empty());
+            return Ok(());
         }
         let Some(line) = self.request_take_line(input)? else { return Err(Halt::More) };
         if line.is_empty() {
             return Err(Halt::More);
         }
-        self.request_line_complete(cx, &line)
+        self.request_line_complete(cx, &line)?;
+        self.hide_line(ToServer, input.is_empty());
+        Ok(())
     }
 
     fn request_line_complete(
@@ -255,6 +259,9 @@ impl Http1 {
 
     /// A line without protocol is HTTP/0.9 when nothing but a little white space follows.
     fn request_version(&mut self, input: &mut Cursor<'_>) -> Result<(), Halt> {
+        if !input.is_empty() {
+            self.head_grows(ToServer);
+        }
         let rest = input.rest();
         let spaces = prefix(rest, is_space);
         let seen = self.request.line.len() + spaces;
@@ -288,6 +295,9 @@ impl Http1 {
         cx: &mut ParseContext<'_>,
         input: &mut Cursor<'_>,
     ) -> Result<(), Halt> {
+        if !input.is_empty() {
+            self.head_grows(ToServer);
+        }
         match read_head(self, Side::Request, input)? {
             HeadStep::More => Err(Halt::More),
             HeadStep::End => self.request_head_complete(cx),

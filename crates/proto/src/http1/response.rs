@@ -173,7 +173,9 @@ impl Http1 {
             self.warn(ToClient, Event::ResponseFieldTooLong);
             return Err(Halt::Fail);
         }
-        self.response_line_complete(cx, line, behind)
+        self.response_line_complete(cx, line, behind)?;
+        self.hide_line(ToClient, behind.is_empty());
+        Ok(())
     }
 
     fn response_line_complete(
@@ -255,6 +257,9 @@ impl Http1 {
     }
 
     fn response_headers(&mut self, input: &mut Cursor<'_>) -> Result<(), Halt> {
+        if !input.is_empty() {
+            self.head_grows(ToClient);
+        }
         match read_head(self, Side::Response, input)? {
             HeadStep::More => Err(Halt::More),
             HeadStep::End => {

@@ -162,7 +162,7 @@ fn progress_follows_the_bytes() {
     f.client("POST / HTTP/1.1\r");
     assert_eq!(f.progress(0), [0, 0]);
     f.client("\nHost: a\r\n");
-    assert_eq!(f.progress(0), [1, 0]);
+    assert_eq!(f.progress(0), [2, 0]);
     f.client("Transfer-Encoding: chunked\r\n\r\n4\r\nwi");
     assert_eq!(f.progress(0), [3, 0]);
     f.client("ki\r\n0\r\n");
@@ -689,6 +689,45 @@ fn of_many_open_requests_those_that_changed_are_known() {
         looks += changed.len();
     }
     assert!(looks <= 4_000, "{looks}");
+}
+
+/// A first line that ends with its piece, and began with an earlier one, is shown to rules with the next byte (Suricata 8.0.7).
+#[test]
+fn a_line_that_was_cut_is_shown_with_what_follows() {
+    let shown = |f: &Flow, d: Direction| f.parser.tx(0).map_or(0, |tx| tx.progress(d));
+    let line = message::progress::LINE;
+    for (pieces, at) in [
+        (&["GET / HTTP/1.0\r\n", "\r\n"][..], 0),
+        (&["GET / HT", "TP/1.0\r\n", "\r\n"], 2),
+        (&["G", "ET / HTTP/1.0", "\r", "\n", "H"], 4),
+        (&["GET / HT", "TP/1.0\r\nHo", "st: a\r\n"], 1),
+        (&["GET / HT", "TP/1.0\r\n\r\n"], 1),
+        // What may be HTTP/0.9 is shown as late.
+        (&["GET ", "/\r\n", "Host: a\r\n"], 2),
+    ] {
+        let mut f = Flow::new();
+        for (n, piece) in pieces.iter().enumerate() {
+            f.client(piece);
+            assert_eq!(shown(&f, ToServer) >= line, n >= at, "{pieces:?} {n}");
+        }
+    }
+    for (pieces, at) in [
+        (&["HTTP/1.0 200 OK\r\n", "A: b\r\n"][..], 0),
+        (&["HTTP/1.0 2", "00 OK\r\n", "A: b\r\n"], 2),
+        (&["HTTP/1.0 2", "00 OK\r\nA: ", "b\r\n"], 1),
+    ] {
+        let mut f = Flow::new();
+        f.client("GET / HTTP/1.0\r\n\r\n");
+        for (n, piece) in pieces.iter().enumerate() {
+            f.server(piece);
+            assert_eq!(shown(&f, ToClient) >= line, n >= at, "{pieces:?} {n}");
+        }
+    }
+    // What is hidden is there in the end.
+    let mut f = Flow::new();
+    f.client("GET / HT").client("TP/1.0\r\n").end();
+    assert_eq!(shown(&f, ToServer), message::progress::COMPLETE);
+    assert_eq!(f.buffer(0, "http.method", ToServer).as_deref(), Some("GET"));
 }
 
 /// Of many open requests the last one has what rules had made of it: the others gave it back, and make it again.
