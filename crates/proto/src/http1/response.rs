@@ -398,7 +398,7 @@ impl Http1 {
         let again = tx.seen_continue && tx.first_time(oddity::CONTINUE_SEEN);
         tx.seen_continue = true;
         tx.response.headers.clear();
-        tx.response.scanned = 0;
+        (tx.response.scanned, tx.response.looked) = (0, 0);
         tx.response.is_head_whole = false;
         self.response.state = State::Line;
         if again {

@@ -691,6 +691,24 @@ fn of_many_open_requests_those_that_changed_are_known() {
     assert!(looks <= 4_000, "{looks}");
 }
 
+/// The fields of a 100 Continue are forgotten, and the response after it is read from its beginning.
+#[test]
+fn a_continue_with_fields_is_followed_by_the_response() {
+    let wait = "HTTP/1.1 100 Continue\r\nServer: sx\r\nX-Request: 1\r\n\r\n";
+    let answer = "HTTP/1.1 200 OK\r\nServer: sv\r\nContent-Length: 2\r\n\r\nhi";
+    for cut in [0, 10, wait.len() - 1, wait.len(), wait.len() + 20] {
+        let mut f = Flow::new();
+        f.client("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");
+        let all = [wait, answer].concat();
+        let (first, rest) = all.split_at(cut);
+        f.server(first).server(rest);
+        assert_eq!(f.progress(0), [5, 5], "{cut}");
+        assert_eq!(f.buffer(0, "http.server", ToClient).as_deref(), Some("sv"), "{cut}");
+        assert_eq!(f.buffer(0, "http.response_body", ToClient).as_deref(), Some("hi"), "{cut}");
+        assert_eq!(f.events(0), Vec::<&str>::new(), "{cut}");
+    }
+}
+
 /// A first line that ends with its piece, and began with an earlier one, is shown to rules with the next byte (Suricata 8.0.7).
 #[test]
 fn a_line_that_was_cut_is_shown_with_what_follows() {
