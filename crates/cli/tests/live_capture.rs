@@ -560,7 +560,7 @@ fn checksums_that_are_not_filled_in_are_not_judged() {
 }
 
 /// Of a packet after which nothing comes, the alert is in the file within a second, and its flow ends within a second of its
-/// timeout; also where the wire of the other workers is silent, whose rings publish the clock.
+/// timeout, and a quarter for the way into the file; also where the wire of the other workers is silent, whose rings publish the clock.
 #[test]
 fn on_a_quiet_wire_lines_come_within_a_second() {
     let Some(wire) = Wire::new("on_a_quiet_wire_lines_come_within_a_second") else { return };
@@ -596,7 +596,9 @@ fn on_a_quiet_wire_lines_come_within_a_second() {
             flows = flows.min(sent.elapsed());
         }
         let second = Duration::from_secs(1);
-        assert!(alerts < second && flows < 2 * second, "{threads}: {alerts:?} {flows:?}");
+        // Timeouts are due by whole seconds: what is sent right after one of them has ended a flow waits the longest.
+        let at_most = 2 * second + second / 4;
+        assert!(alerts < second && flows < at_most, "{threads}: {alerts:?} {flows:?}");
         let log = sensor.log.clone();
         let (code, said) = sensor.stop();
         assert_eq!(code, 0, "{said}");
