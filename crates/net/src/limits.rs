@@ -138,6 +138,15 @@ limits! { "net";
     /// Notes on transactions that a worker keeps to be used again: of those of some dozen flows.
     pub const SPARE_NOTES_MAX: usize = 64, Spares("further ones are made again");
 
+    /// Bytes of a buffer up to which a worker keeps what a search of it found: a method, a host or a user agent.
+    pub const SEARCHED_BYTES_MAX: usize = 256, Spares("longer buffers are searched each time");
+
+    /// Rules that such a search may have found to be kept.
+    pub const SEARCH_FOUND_MAX: usize = 256, Spares("the buffer is searched again");
+
+    /// Searches of each buffer that a worker keeps: 5 KB for each buffer that rules have patterns for.
+    pub const SEARCHES_KEPT: usize = 4, Spares("a buffer that says something else is searched");
+
     /// Conditions that are asked once for all rules with them: the bits of a word.
     pub const GATES_MAX: usize = 64, Spares("further conditions are asked by each rule");
 

@@ -109,33 +109,38 @@ impl<T> TxList<T> {
         self.next_id = self.next_id.max(id);
     }
 
+    /// Where the transaction of an id is if none before it was left out: nearly always.
+    #[inline]
+    fn distance(&self, id: u64) -> Option<usize> {
+        usize::try_from(id.checked_sub(self.txs.front()?.0)?).ok()
+    }
+
     #[inline]
     fn position(&self, id: u64) -> Option<usize> {
-        let first = self.txs.front()?.0;
-        if id == first {
-            // Most flows have one.
-            return Some(0);
+        let at = self.distance(id)?;
+        match self.txs.get(at) {
+            Some((found, _)) if *found == id => Some(at),
+            _ => self.position_by_search(id),
         }
-        let last = self.txs.back()?.0;
-        if id < first || id > last {
-            return None;
-        }
-        // Without ids left out it is a plain distance from the front, or from the back.
+    }
+
+    /// The same where some before it are left out: the distance from the back, or a search.
+    fn position_by_search(&self, id: u64) -> Option<usize> {
         let is_it = |at: &usize| self.txs.get(*at).is_some_and(|(found, _)| *found == id);
-        let from_front = usize::try_from(id - first).ok().filter(is_it);
-        let from_back = || {
-            let distance = usize::try_from(last - id).ok()?;
-            self.txs.len().checked_sub(distance + 1).filter(is_it)
-        };
-        from_front
-            .or_else(from_back)
+        let distance = usize::try_from(self.txs.back()?.0.checked_sub(id)?).ok()?;
+        let from_back = self.txs.len().checked_sub(distance + 1);
+        from_back
+            .filter(is_it)
             .or_else(|| Some(self.txs.partition_point(|(at, _)| *at < id)).filter(is_it))
     }
 
     /// The one of that id.
     #[inline]
     pub fn get(&self, id: u64) -> Option<&T> {
-        self.txs.get(self.position(id)?)?.1.as_ref()
+        match self.txs.get(self.distance(id)?) {
+            Some((found, tx)) if *found == id => tx.as_ref(),
+            _ => self.txs.get(self.position_by_search(id)?)?.1.as_ref(),
+        }
     }
 
     /// The same, to be changed.

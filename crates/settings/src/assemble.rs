@@ -15,6 +15,7 @@ use gabion_record::Tree;
 use gabion_record::applayer::{BufferDef, BufferNeed, Catalog};
 use gabion_record::eve::Wants;
 use gabion_rules::{Ruleset, SignatureFlags};
+use gabion_runtime::jobs::run_at_once;
 use gabion_runtime::memory::SmallPages;
 use std::collections::HashSet;
 
@@ -146,8 +147,8 @@ pub fn build_engine(
             rule_texts = RuleTexts::new(&set);
             let detector = match before {
                 None => {
-                    let (expressions, _failed) = Expressions::compile(&set, limits, jit);
-                    Detector::new(set, &catalog, expressions, datasets)
+                    let compile = |set: &Ruleset| Expressions::compile(set, limits, jit).0;
+                    Detector::with_expressions(set, &catalog, datasets, compile, run_at_once)
                 }
                 Some(before) => {
                     let known = before.expressions();

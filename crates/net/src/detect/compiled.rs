@@ -46,6 +46,8 @@ pub(crate) struct TxBuffer {
     pub(crate) multi: bool,
     pub(crate) streaming: bool,
     pub(crate) patterns: PatternSet,
+    /// Its number among all buffers of the rule set.
+    pub(crate) number: usize,
 }
 
 /// All that is inspected in transactions of one protocol in one direction.
@@ -340,7 +342,31 @@ impl Detector {
         expressions: Expressions,
         datasets: Datasets,
     ) -> Detector {
-        Detector::compile(set, catalog, expressions, datasets, &mut Matchers::default())
+        let detector = Detector::compile(&set, catalog, &mut Matchers::default());
+        detector.completed(set, expressions, datasets)
+    }
+
+    /// [`Detector::new`], with its expressions compiled by `expressions` at the same time as the rest: `at_once` works
+    /// jobs off, the last one always.
+    pub fn with_expressions(
+        set: Ruleset,
+        catalog: &Catalog,
+        datasets: Datasets,
+        expressions: impl Fn(&Ruleset) -> Expressions + Sync,
+        at_once: impl Fn(Vec<Box<dyn FnOnce() + Send + '_>>),
+    ) -> Detector {
+        let (mut compiled, mut placed) = (None, None);
+        at_once(vec![
+            Box::new(|| compiled = Some(expressions(&set))),
+            Box::new(|| {
+                placed = Some(Detector::compile(&set, catalog, &mut Matchers::default()));
+            }),
+        ]);
+        // There may have been no thread.
+        let compiled = compiled.unwrap_or_else(|| expressions(&set));
+        let detector =
+            placed.unwrap_or_else(|| Detector::compile(&set, catalog, &mut Matchers::default()));
+        detector.completed(set, compiled, datasets)
     }
 
     /// Compiles a rule set that follows another in a run: matchers of the same patterns are shared with it.
@@ -352,22 +378,23 @@ impl Detector {
         datasets: Datasets,
     ) -> Detector {
         let mut matchers = Matchers::from_sets(before.pattern_sets());
-        Detector::compile(set, catalog, expressions, datasets, &mut matchers)
+        let detector = Detector::compile(&set, catalog, &mut matchers);
+        detector.completed(set, expressions, datasets)
     }
 
-    fn compile(
-        set: Ruleset,
-        catalog: &Catalog,
-        expressions: Expressions,
-        mut datasets: Datasets,
-        matchers: &mut Matchers,
-    ) -> Detector {
+    /// Adds the rules, and what else belongs to them.
+    fn completed(self, set: Ruleset, expressions: Expressions, mut datasets: Datasets) -> Detector {
         datasets.note_writers(&set);
+        Detector { set, expressions, datasets, ..self }
+    }
+
+    /// Compiles all but expressions and datasets.
+    fn compile(set: &Ruleset, catalog: &Catalog, matchers: &mut Matchers) -> Detector {
         let mut d = Detector {
             hot: Vec::with_capacity(set.signatures.len()),
             protos: Vec::new(),
-            expressions,
-            datasets,
+            expressions: Expressions::default(),
+            datasets: Datasets::default(),
             stream: Default::default(),
             stream_ports: Default::default(),
             payload: Default::default(),
@@ -385,31 +412,29 @@ impl Detector {
             buffer_facts: catalog.buffers.iter().map(|b| BufferFacts::from_def(&b.def)).collect(),
             costly: Vec::new(),
             firewall: None,
-            tags_hosts: tags_hosts(&set),
+            tags_hosts: tags_hosts(set),
             policy_rules: [None; 2],
-            set,
+            set: Ruleset::default(),
         };
-        let set = std::mem::take(&mut d.set);
-        d.stream_ports = Direction::BOTH.map(|direction| StreamPorts::collect(&set, direction));
+        d.stream_ports = Direction::BOTH.map(|direction| StreamPorts::collect(set, direction));
         let mut c = Collector::default();
         for (i, s) in set.signatures.iter().enumerate() {
             d.add_hot(s);
             if s.inert.is_none() {
-                d.place(&set, catalog, i as u32, s, &mut c);
+                d.place(set, catalog, i as u32, s, &mut c);
             }
         }
-        d.finish(&set, catalog, c, matchers);
-        for ((proto, direction), gates) in gates::collect(&set, &d.buffer_facts) {
+        d.finish(set, catalog, c, matchers);
+        for ((proto, direction), gates) in gates::collect(set, &d.buffer_facts) {
             if let Some(programs) = d.tx.get_mut(usize::from(proto.0)) {
                 programs[direction.index()].gates = gates;
             }
         }
-        for ((proto, direction), grams) in grams::collect(&set, &d.buffer_facts) {
+        for ((proto, direction), grams) in grams::collect(set, &d.buffer_facts) {
             if let Some(programs) = d.tx.get_mut(usize::from(proto.0)) {
                 programs[direction.index()].grams = grams;
             }
         }
-        d.set = set;
         d
     }
 
@@ -733,7 +758,7 @@ impl Detector {
         }
         let mut buffers: Vec<_> = c.buffers.into_iter().collect();
         buffers.sort_by_key(|(k, _)| (k.0, k.1, c.progress.get(k).copied(), k.2, k.3));
-        for (key, entries) in buffers {
+        for (number, (key, entries)) in buffers.into_iter().enumerate() {
             let (proto, direction, local, chain) = key;
             let def = catalog.buffers.iter().find(|b| {
                 b.hooks
@@ -755,6 +780,7 @@ impl Detector {
                 multi: def.is_some_and(|b| b.def.multi),
                 streaming,
                 patterns: PatternSet::build(entries, matchers),
+                number,
             });
         }
         for programs in &mut self.tx {

@@ -25,6 +25,7 @@ pub(crate) mod offer;
 pub(crate) mod packet;
 mod pattern_set;
 mod profile;
+mod recent_scans;
 mod resources;
 mod run;
 mod split;

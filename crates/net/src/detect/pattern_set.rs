@@ -70,6 +70,12 @@ impl PatternSet {
         }
     }
 
+    /// Whether as many bytes may hold a pattern.
+    #[inline]
+    pub(super) fn may_match(&self, len: usize) -> bool {
+        len >= self.shortest
+    }
+
     /// Calls `on_sig` for each signature with a fast pattern in `hay`.
     #[inline]
     pub(crate) fn scan(

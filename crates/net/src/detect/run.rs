@@ -10,6 +10,7 @@ use super::grams::Bitmaps;
 use super::hot::Hot;
 use super::offer::Offer;
 use super::profile::RuleCosts;
+use super::recent_scans::RecentScans;
 use super::split::Asked;
 use super::tx_memory::TxNotes;
 use super::{Resources, frame, packet, tx};
@@ -101,6 +102,7 @@ impl Findings {
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) mpm: gabion_matcher::Scratch,
+    pub(crate) recent_scans: RecentScans,
     pub(crate) candidates: Vec<u32>,
     /// Rules on addresses alone.
     pub(crate) address_rules: Vec<u32>,

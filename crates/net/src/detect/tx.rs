@@ -10,7 +10,7 @@ use super::compiled::{TxBuffer, TxProgram};
 use super::content::Piece;
 use super::gates::{Answers, Gate};
 use super::grams;
-use super::run::Run;
+use super::run::{Run, Scratch};
 use super::tx_memory::{Kept, KeptState, Seen, TxNotes, WindowEnd};
 use crate::app::AppLayer;
 use crate::limits::{INSPECTION_BYTES, reached};
@@ -392,9 +392,11 @@ fn scan(
             break;
         };
         searched += INSPECTION_BYTES + buffer.data.len() as u64;
-        let add = |sig| candidates.push(sig);
-        if b.chain == ChainId::NONE {
-            b.patterns.scan(buffer.data, &mut run.scratch.mpm, add);
+        if b.chain == ChainId::NONE && !b.streaming {
+            let Scratch { mpm, recent_scans, .. } = &mut *run.scratch;
+            recent_scans.scan(b.number, &b.patterns, buffer.data, mpm, candidates);
+        } else if b.chain == ChainId::NONE {
+            b.patterns.scan(buffer.data, &mut run.scratch.mpm, |sig| candidates.push(sig));
         } else {
             let mut held = std::mem::take(&mut run.scratch.transformed);
             let chain = &run.det.set.chains[usize::from(b.chain.0)];
@@ -405,7 +407,7 @@ fn scan(
                 &mut held.1,
                 &mut run.resources,
             ) {
-                b.patterns.scan(&held.0, &mut run.scratch.mpm, add);
+                b.patterns.scan(&held.0, &mut run.scratch.mpm, |sig| candidates.push(sig));
             }
             run.scratch.transformed = held;
         }

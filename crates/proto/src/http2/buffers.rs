@@ -282,6 +282,12 @@ fn is_cookie(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"cookie") || name.eq_ignore_ascii_case(b"set-cookie")
 }
 
+/// Bytes between the name and the value of a field.
+const BETWEEN: usize = b": ".len();
+
+/// Bytes at the end of a line.
+const LINE_END: usize = b"\r\n".len();
+
 fn put_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
@@ -289,8 +295,8 @@ fn put_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 fn each_field(list: &HeaderList) -> Vec<Vec<u8>> {
-    let field = |(name, value)| {
-        let mut out = Vec::new();
+    let field = |(name, value): (&[u8], &[u8])| {
+        let mut out = Vec::with_capacity(name.len() + value.len() + BETWEEN);
         put_field(&mut out, name, value);
         out
     };
@@ -299,7 +305,7 @@ fn each_field(list: &HeaderList) -> Vec<Vec<u8>> {
 
 /// All fields, each on a line; without cookies, which have a buffer of their own, unless they are wanted.
 fn fields_text(list: &HeaderList, with_cookies: bool) -> Vec<u8> {
-    let mut out = Vec::with_capacity(list.text_len());
+    let mut out = Vec::with_capacity(list.text_len() + list.len() * (BETWEEN + LINE_END));
     for (name, value) in shown(list) {
         if with_cookies || !is_cookie(name) {
             put_field(&mut out, name, value);
@@ -310,7 +316,9 @@ fn fields_text(list: &HeaderList, with_cookies: bool) -> Vec<u8> {
 }
 
 fn header_names(list: &HeaderList) -> Vec<u8> {
-    let mut out = b"\r\n".to_vec();
+    let names: usize = shown(list).map(|(name, _)| name.len() + LINE_END).sum();
+    let mut out = Vec::with_capacity(names + 2 * LINE_END);
+    out.extend_from_slice(b"\r\n");
     for (name, _) in shown(list) {
         out.extend_from_slice(name);
         out.extend_from_slice(b"\r\n");

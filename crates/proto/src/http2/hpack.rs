@@ -135,6 +135,14 @@ const INDEXED: [&[u8]; 19] = [
     b"content-range",
 ];
 
+/// The bit of a name in [`HeaderList::names`]: those of [`INDEXED`] and what else requests have mostly differ.
+#[inline]
+fn name_bit(name: &[u8]) -> u64 {
+    let (Some(first), Some(last)) = (name.first(), name.last()) else { return 1 };
+    let mixed = name.len() + usize::from(*first) * 13 + usize::from(*last) * 7;
+    1 << (mixed & 63)
+}
+
 /// The number of a name in [`INDEXED`].
 fn indexed(name: &[u8]) -> Option<usize> {
     INDEXED.iter().position(|n| *n == name)
@@ -188,6 +196,8 @@ pub(crate) struct HeaderList {
     fields: Vec<Field>,
     /// Bytes of the names and values of all fields.
     shown: u64,
+    /// Bits of the names that a field may have, see [`name_bit`]: rules ask for many names that few messages have.
+    names: u64,
     /// Kept once there are more than [`FEW_FIELDS`].
     ends: Option<Box<Ends>>,
 }
@@ -237,6 +247,8 @@ impl HeaderList {
     /// Adds a field that is not known by its name yet, see [`HeaderList::index_from`]; the place of its text.
     fn append(&mut self, text: FieldText) -> u32 {
         let at = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+        let [from, to] = text.name;
+        self.names |= self.bytes.get(from as usize..to as usize).map_or(0, name_bit);
         self.texts.push(text);
         self.append_again(at);
         at
@@ -303,8 +315,14 @@ impl HeaderList {
 
     /// The first field of a name from this place on, looked for in all of them.
     fn find_from(&self, from: usize, name: &[u8]) -> Option<usize> {
-        let is_it =
-            |f: &Field| matches!(self.text(f.text), Some((FieldKind::Named, n, _)) if n == name);
+        if self.names & name_bit(name) == 0 {
+            return None;
+        }
+        let has_length = |text: &FieldText| (text.name[1] - text.name[0]) as usize == name.len();
+        let is_it = |f: &Field| {
+            self.texts.get(f.text as usize).is_some_and(has_length)
+                && matches!(self.text(f.text), Some((FieldKind::Named, n, _)) if n == name)
+        };
         Some(from + self.fields.get(from..)?.iter().position(is_it)?)
     }
 

@@ -17,6 +17,7 @@ use crate::files::{File, FileState};
 use crate::http1::handover::Handover;
 use crate::tx_list::{TxList, TxTable};
 use crate::{FilePiece, Input, Outcome, ParseContext, Parser};
+use foldhash::fast::RandomState;
 use gabion_record::Direction::{self, ToClient, ToServer};
 use std::collections::HashMap;
 
@@ -60,7 +61,7 @@ pub struct Http2Parser {
     settings: Settings,
     txs: TxList<Http2Tx>,
     /// The last transaction of each stream, some of which may be gone.
-    streams: HashMap<u32, u64>,
+    streams: HashMap<u32, u64, RandomState>,
     senders: [Sender; 2],
     bodies: BodyContext,
     is_dns: bool,
@@ -106,7 +107,7 @@ impl Http2Parser {
         Http2Parser {
             settings,
             txs: TxList::default(),
-            streams: HashMap::new(),
+            streams: HashMap::default(),
             senders: [Sender::new(&settings, false), Sender::new(&settings, true)],
             bodies: BodyContext::default(),
             is_dns: false,
