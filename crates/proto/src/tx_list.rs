@@ -109,7 +109,7 @@ impl<T> TxList<T> {
         self.next_id = self.next_id.max(id);
     }
 
-    /// Where the transaction of an id is if none before it was left out: nearly always.
+    /// The place of an id if no transaction before it has left the queue, which is nearly always so.
     #[inline]
     fn distance(&self, id: u64) -> Option<usize> {
         usize::try_from(id.checked_sub(self.txs.front()?.0)?).ok()

@@ -103,9 +103,9 @@ fn read_up_to(from: impl Read, max: u64) -> std::io::Result<Found> {
     }
 }
 
-/// These bytes as a text, with a mark in the place of what is none.
+/// These bytes as a text: a replacement character stands for bytes that are not UTF-8.
 fn text_of(bytes: Vec<u8>) -> String {
-    // Nearly all are texts, which is seen faster than what is none is replaced.
+    // Nearly all rule files are UTF-8, and a check alone is faster than the search for what must be replaced.
     let replaced = |e: FromUtf8Error| String::from_utf8_lossy(e.as_bytes()).into_owned();
     String::from_utf8(bytes).unwrap_or_else(replaced)
 }

@@ -346,8 +346,8 @@ impl Detector {
         detector.completed(set, expressions, datasets)
     }
 
-    /// [`Detector::new`], with its expressions compiled by `expressions` at the same time as the rest: `at_once` works
-    /// jobs off, the last one always.
+    /// [`Detector::new`], but `expressions` compiles the regular expressions at the same time as the rest is compiled.
+    /// `at_once` runs jobs in parallel; a job that it can't run is done here.
     pub fn with_expressions(
         set: Ruleset,
         catalog: &Catalog,
@@ -362,7 +362,7 @@ impl Detector {
                 placed = Some(Detector::compile(&set, catalog, &mut Matchers::default()));
             }),
         ]);
-        // There may have been no thread.
+        // There may have been no thread for a job.
         let compiled = compiled.unwrap_or_else(|| expressions(&set));
         let detector =
             placed.unwrap_or_else(|| Detector::compile(&set, catalog, &mut Matchers::default()));

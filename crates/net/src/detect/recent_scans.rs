@@ -21,8 +21,8 @@ pub(crate) struct RecentScans {
 }
 
 impl RecentScans {
-    /// Adds the signatures with a fast pattern in `data` to `candidates`. `number` is the buffer's, the same one
-    /// always having the same patterns.
+    /// Adds the signatures with a fast pattern in `data` to `candidates`. `number` is the number of the buffer, which has
+    /// these `patterns` each time.
     pub(crate) fn scan(
         &mut self,
         number: usize,
