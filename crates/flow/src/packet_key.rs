@@ -8,6 +8,7 @@ use gabion_record::IpProto;
 /// id 0 and those without a tag belong to the same one.
 pub(crate) const VLAN_TAG: u16 = 0x8000;
 
+#[inline]
 fn vlan_tags(d: &Decoded) -> [u16; 3] {
     let mut tags = [0; 3];
     for (tag, id) in tags.iter_mut().zip(d.vlan_ids()) {

@@ -287,6 +287,7 @@ impl Json {
     }
 
     /// Members already written elsewhere: `"a":1,"b":2`, with a comma before them where needed.
+    #[inline]
     pub fn members(&mut self, json: &[u8]) {
         if !json.is_empty() {
             self.comma();

@@ -4,7 +4,7 @@ use crate::address::{AddressId, AddressSet};
 use crate::diagnostic::{Checked, Refusal};
 use crate::keyword::{Keyword, Keywords};
 use crate::lexer::Piece;
-use crate::names::Shared;
+use crate::names::{NameMap, Shared};
 use crate::options::{CarriedNames, LoadOptions};
 use crate::packet::PacketCondition;
 use crate::port::{PortId, PortSet};
@@ -15,7 +15,6 @@ use crate::transform::{ChainId, Transform};
 use crate::vars::RuleVars;
 use gabion_record::applayer::{Catalog, ProtoId, ProtoTable};
 use gabion_record::near::nearest;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// State of a load.
@@ -36,11 +35,11 @@ pub(crate) struct Compiler<'c> {
     /// Unknown classes that were complained of already.
     unknown_classes: Vec<String>,
     keywords: Keywords,
-    address_of_text: HashMap<String, AddressId>,
-    address_of_set: HashMap<AddressSet, AddressId>,
-    port_of_text: HashMap<String, PortId>,
-    port_of_set: HashMap<PortSet, PortId>,
-    chain_of: HashMap<Box<[Transform]>, ChainId>,
+    address_of_text: NameMap<String, AddressId>,
+    address_of_set: NameMap<AddressSet, AddressId>,
+    port_of_text: NameMap<String, PortId>,
+    port_of_set: NameMap<PortSet, PortId>,
+    chain_of: NameMap<Box<[Transform]>, ChainId>,
     /// Steps of inspection, of which there are few that differ.
     engines: Shared<Engine>,
     /// Conditions on packets, of which there are few that differ.
@@ -100,11 +99,11 @@ impl<'c> Compiler<'c> {
             warnings: Vec::new(),
             unknown_classes: Vec::new(),
             keywords,
-            address_of_text: HashMap::from([("any".to_string(), AddressId::ANY)]),
-            address_of_set: HashMap::from([(AddressSet::any(), AddressId::ANY)]),
-            port_of_text: HashMap::from([("any".to_string(), PortId::ANY)]),
-            port_of_set: HashMap::from([(PortSet::any(), PortId::ANY)]),
-            chain_of: HashMap::from([(Box::default(), ChainId::NONE)]),
+            address_of_text: NameMap::from_iter([("any".to_string(), AddressId::ANY)]),
+            address_of_set: NameMap::from_iter([(AddressSet::any(), AddressId::ANY)]),
+            port_of_text: NameMap::from_iter([("any".to_string(), PortId::ANY)]),
+            port_of_set: NameMap::from_iter([(PortSet::any(), PortId::ANY)]),
+            chain_of: NameMap::from_iter([(Box::default(), ChainId::NONE)]),
             engines: Shared::default(),
             packets: Shared::default(),
         }

@@ -5,8 +5,8 @@
 //! Keywords of protocols that the catalog does not have are known by the tables alone: rules that
 //! use them load and are listed as inert. A word that is nowhere is refused, as Suricata does.
 
+use crate::names::NameMap;
 use gabion_record::applayer::Catalog;
-use std::collections::HashMap;
 use std::sync::OnceLock;
 
 /// What kind of keyword it is.
@@ -228,13 +228,13 @@ pub(crate) fn own_rows() -> impl Iterator<Item = KnownKeyword> {
     rows(OURS)
 }
 
-type Table = (Vec<KnownKeyword>, HashMap<&'static str, usize>);
+type Table = (Vec<KnownKeyword>, NameMap<&'static str, usize>);
 
 fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
         let all: Vec<KnownKeyword> = [SURICATAS, OURS].iter().flat_map(|t| rows(t)).collect();
-        let mut by_name = HashMap::new();
+        let mut by_name = NameMap::default();
         for (at, k) in all.iter().enumerate() {
             by_name.insert(k.name, at);
             for alias in k.aliases.split(',').filter(|a| !a.is_empty()) {

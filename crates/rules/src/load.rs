@@ -6,13 +6,14 @@ use crate::diagnostic::{Diagnostic, Refusal, Severity};
 use crate::keywords;
 use crate::lexer::{self, RuleText};
 use crate::limits::DIAGNOSTICS_MAX;
+use crate::names::NameMap;
 use crate::options::LoadOptions;
 use crate::order;
 use crate::ruleset::{Ruleset, SkippedRule};
 use crate::signature::{BufferInspection, Signature};
 use crate::vars::RuleVars;
 use gabion_record::applayer::Catalog;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A rule file.
@@ -90,11 +91,11 @@ struct Loader<'c> {
     signatures: Vec<Signature>,
     /// Places of those that later revisions replace.
     replaced: HashSet<u32>,
-    by_id: HashMap<(u32, u32), Known>,
+    by_id: NameMap<(u32, u32), Known>,
     /// The file at hand.
     file: u16,
     /// Conditions of the rules that were loaded before, by their ids.
-    before: HashMap<(u32, u32), &'c Arc<[BufferInspection]>>,
+    before: NameMap<(u32, u32), &'c Arc<[BufferInspection]>>,
 }
 
 impl<'c> Loader<'c> {
@@ -106,7 +107,7 @@ impl<'c> Loader<'c> {
                 compiler.set.datasets.push(def.clone());
             }
         }
-        let mut before = HashMap::new();
+        let mut before = NameMap::default();
         if let Some(set) = options.before {
             before.reserve(set.signatures.len());
             for signature in &set.signatures {
@@ -120,7 +121,7 @@ impl<'c> Loader<'c> {
             diagnostics: Vec::new(),
             signatures: Vec::new(),
             replaced: HashSet::new(),
-            by_id: HashMap::new(),
+            by_id: NameMap::default(),
             file: 0,
             before,
         }

@@ -1,14 +1,18 @@
 //! Interning of names that rules share (flowbits, xbits, …) and of values many rules have alike.
 
+use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
+
+/// A map of what rules name. Its hash takes fewer steps than the standard library's, which is a twentieth of a load.
+pub(crate) type NameMap<K, V> = HashMap<K, V, RandomState>;
 
 /// Names with dense numbers, in order of first use.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     names: Vec<Box<str>>,
-    by_name: HashMap<Box<str>, u32>,
+    by_name: NameMap<Box<str>, u32>,
 }
 
 impl Names {
@@ -47,12 +51,12 @@ impl Names {
 /// Lists of which rules share those that are the same.
 #[derive(Debug)]
 pub(crate) struct Shared<T> {
-    known: HashSet<Arc<[T]>>,
+    known: HashSet<Arc<[T]>, RandomState>,
 }
 
 impl<T> Default for Shared<T> {
     fn default() -> Shared<T> {
-        Shared { known: HashSet::new() }
+        Shared { known: HashSet::default() }
     }
 }
 

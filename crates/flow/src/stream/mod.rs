@@ -546,6 +546,7 @@ impl Stream {
     }
 
     /// Offset after the last byte that was acknowledged, whether it was seen or not.
+    #[inline]
     pub fn acked(&self) -> u64 {
         // Nothing has arrived from the receiver yet.
         if self.last_ack == 0 && self.next_win == 0 && self.window == 0 {

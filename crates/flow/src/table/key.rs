@@ -84,6 +84,7 @@ impl PacketKey {
     }
 
     /// The canonical key, and whether the packet's source is its second side.
+    #[inline]
     pub(crate) fn canonical(&self) -> (FlowKey, bool) {
         let swapped = (self.src, self.sport) > (self.dst, self.dport);
         let (low, high) = ((self.src, self.sport), (self.dst, self.dport));
