@@ -12,8 +12,7 @@ use super::limits::{
     UNPACKED_BYTES_FROM_ONE, UNPACKED_BYTES_MAX,
 };
 use super::lzma::{Lzma, LzmaStep};
-use brotli::enc::StandardAlloc;
-use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
 use std::cell::Cell;
 
