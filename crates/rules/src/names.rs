@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// A map of what rules name. Its hash takes fewer steps than the standard library's, which is a twentieth of a load.
+/// A map of what rules name. Its hash takes fewer steps than the standard library's.
 pub(crate) type NameMap<K, V> = HashMap<K, V, RandomState>;
 
 /// Names with dense numbers, in order of first use.
