@@ -66,13 +66,28 @@ pub struct AlertSettings {
     pub tree: Tree,
 }
 
+/// A type of records that is written.
+#[derive(Clone, Debug)]
+pub struct EveType {
+    /// Its name, such as `tls`.
+    pub name: String,
+    /// Its node of the configuration.
+    pub node: Tree,
+    /// It is only named (`- tls`), which is less than a node without settings.
+    pub is_only_named: bool,
+}
+
+impl EveType {
+    fn named(name: &str) -> EveType {
+        EveType { name: name.to_string(), node: Tree::default(), is_only_named: true }
+    }
+}
+
 /// Everything one EVE output was configured to write.
 #[derive(Clone, Debug)]
 pub struct EveSettings {
-    /// Names of the types with their own node, in order.
-    pub types: Vec<(String, Tree)>,
-    /// Those that are only named (`- tls`), which is less than a node without settings.
-    pub only_named: Vec<String>,
+    /// The types that are written, in order.
+    pub types: Vec<EveType>,
     /// Flow bits and variables in each record.
     pub metadata: bool,
     /// Community id with its seed.
@@ -97,7 +112,7 @@ impl EveSettings {
     /// Those of an output that writes files only, as an output does that says nothing else.
     pub fn files_only() -> EveSettings {
         let mut settings = EveSettings::from_config(&Tree::default(), None);
-        settings.types.push(("files".to_string(), Tree::default()));
+        settings.types.push(EveType { is_only_named: false, ..EveType::named("files") });
         settings
     }
 
@@ -105,31 +120,31 @@ impl EveSettings {
     pub fn alerts_only() -> EveSettings {
         let mut settings = EveSettings::from_config(&Tree::default(), None);
         settings.alert = Some(read_alert(&Tree::default()).into());
-        settings.types.push(("alert".to_string(), Tree::default()));
+        settings.types.push(EveType { is_only_named: false, ..EveType::named("alert") });
         settings
     }
 
     /// Reads the node of an `eve-log` output. `sensor_name` is at the top of the configuration.
     pub fn from_config(node: &Tree, sensor_name: Option<&str>) -> EveSettings {
-        let (mut types, mut only_named) = (Vec::new(), Vec::new());
+        let mut types = Vec::new();
         if let Some(list) = node.child("types") {
             for (_, item) in &list.children {
                 if let Some(name) = &item.value {
-                    types.push((name.clone(), Tree::default()));
-                    only_named.push(name.clone());
+                    types.push(EveType::named(name));
                 } else if let Some((name, tree)) = item.children.first()
                     && tree.flag("enabled") != Some(false)
                 {
-                    types.push((name.clone(), tree.clone()));
+                    let (name, node) = (name.clone(), tree.clone());
+                    types.push(EveType { name, node, is_only_named: false });
                 }
             }
         }
-        let alert = types.iter().find(|(n, _)| n == "alert").map(|(_, t)| {
-            let mut alert = read_alert(t);
-            alert.xff = Xff::of_type(node, t);
+        let alert = types.iter().find(|t| t.name == "alert").map(|t| {
+            let mut alert = read_alert(&t.node);
+            alert.xff = Xff::of_type(node, &t.node);
             Arc::new(alert)
         });
-        let xff_of = |(name, own): &(String, Tree)| Some((name.clone(), Xff::of_type(node, own)?));
+        let xff_of = |t: &EveType| Some((t.name.clone(), Xff::of_type(node, &t.node)?));
         let xff = types.iter().filter_map(xff_of).collect();
         EveSettings {
             metadata: node.flag("metadata").unwrap_or(true),
@@ -140,7 +155,6 @@ impl EveSettings {
             version: node.flag("suricata-version").unwrap_or(false),
             sensor_name: node.text("sensor-name").or(sensor_name).map(str::to_string),
             types,
-            only_named,
             alert,
             xff,
             last: Cell::new(0),
@@ -154,19 +168,24 @@ impl EveSettings {
 
     /// Settings of a type, when it has a node of its own.
     pub fn type_settings(&self, name: &str) -> Option<&Tree> {
-        self.type_node(name).filter(|_| !self.only_named.iter().any(|n| n == name))
+        self.written_type(name).filter(|t| !t.is_only_named).map(|t| &t.node)
     }
 
     /// The node of a type, when the type is written.
     pub fn type_node(&self, name: &str) -> Option<&Tree> {
-        let is_it = |(n, _): &&(String, Tree)| n == name;
+        self.written_type(name).map(|t| &t.node)
+    }
+
+    /// The type of that name, when it is written.
+    fn written_type(&self, name: &str) -> Option<&EveType> {
+        let is_it = |t: &&EveType| t.name == name;
         // Records of a packet are mostly of one type.
-        let (at, (_, tree)) = match self.types.get(self.last.get()).filter(is_it) {
-            Some(found) => return Some(&found.1),
-            None => self.types.iter().enumerate().find(|(_, t)| is_it(t))?,
-        };
+        if let Some(last) = self.types.get(self.last.get()).filter(is_it) {
+            return Some(last);
+        }
+        let (at, found) = self.types.iter().enumerate().find(|(_, t)| is_it(t))?;
         self.last.set(at);
-        Some(tree)
+        Some(found)
     }
 }
 

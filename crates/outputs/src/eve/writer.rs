@@ -526,7 +526,7 @@ fn read_wants(settings: &EveSettings) -> Wants {
     };
     // Only handshakes of TLS have such members.
     let asks_for = |key: &str| {
-        settings.types.iter().any(|(_, t)| {
+        settings.types.iter().map(|t| &t.node).any(|t| {
             t.flag(key) == Some(true)
                 || t.child("custom").is_some_and(|c| {
                     c.children.iter().any(|(_, v)| v.value.as_deref() == Some(key))
@@ -539,7 +539,7 @@ fn read_wants(settings: &EveSettings) -> Wants {
     ];
     Wants {
         alerts: settings.alert.is_some(),
-        app: settings.types.iter().any(|(n, _)| !NOT_APP.contains(&n.as_str())),
+        app: settings.types.iter().any(|t| !NOT_APP.contains(&t.name.as_str())),
         files: hashes.is_some(),
         evidence: false,
         file_store: false,

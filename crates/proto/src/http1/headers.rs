@@ -398,7 +398,14 @@ pub(crate) struct Headers {
     list: Vec<Entry>,
     /// Where they are, by name.
     names: Names,
+    /// Lengths of their names, a bit each: most fields that rules ask for are in few messages.
+    lengths: u32,
     repetitions: u16,
+}
+
+/// The bit of a name with that many bytes that are not NUL.
+fn length_bit(len: usize) -> u32 {
+    1 << (len % 32)
 }
 
 /// FNV-1a (Fowler, Noll, Vo) of a name in lower case without NUL bytes.
@@ -432,6 +439,7 @@ impl Headers {
         self.names.clear();
         self.raw.clear();
         self.joined.clear();
+        self.lengths = 0;
         self.repetitions = 0;
     }
 
@@ -456,6 +464,9 @@ impl Headers {
 
     /// The value of a field; `name` in lower case. NUL bytes in the name on the wire don't count.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        if self.lengths & length_bit(name.len()) == 0 {
+            return None;
+        }
         let hash = name_hash(name);
         let at = self.find(hash, name, |text| eq_nocase_nozero(text, name))?;
         Some(self.text(&self.list.get(at)?.value))
@@ -485,6 +496,7 @@ impl Headers {
                 Value::At(range) => place(range),
                 Value::Folded(text) => self.keep(text),
             };
+            self.lengths |= length_bit(self.text(&name).iter().filter(|b| **b != 0).count());
             self.list.push(Entry { hash, name, value, is_repeated: false });
             let mut names = std::mem::take(&mut self.names);
             names.add(self.list.len(), |at| {

@@ -14,7 +14,7 @@ use crate::files::{File, FileList, FileState, FileWants};
 use crate::transaction::EventList;
 use gabion_record::Direction;
 use std::cell::OnceCell;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 /// What of a message is being read. Numbers are those of the protocol's states.
@@ -124,6 +124,26 @@ pub(crate) struct Message {
 }
 
 impl Message {
+    fn empty() -> Message {
+        let mut message = Message::default();
+        message.body.clear();
+        message
+    }
+
+    /// One that ended before it began.
+    fn ended() -> Message {
+        let mut message = Message::empty();
+        message.end();
+        message
+    }
+
+    /// The flow ended, and with it the message.
+    pub(crate) fn end(&mut self) {
+        self.close_file(FileState::Truncated);
+        self.ended_at.get_or_insert(self.progress);
+        self.progress = progress::COMPLETE;
+    }
+
     fn reset(&mut self) {
         self.progress = progress::NOT_STARTED;
         self.ended_at = None;
@@ -196,13 +216,72 @@ impl Message {
     }
 }
 
+/// The response of a transaction. It takes memory once something of it comes: a client can send hundreds of requests that are
+/// never answered.
+#[derive(Debug, Default)]
+pub(crate) struct Response {
+    /// The message, if something of it came.
+    message: Option<Box<Message>>,
+    /// The flow ended before.
+    has_ended: bool,
+}
+
+impl Response {
+    fn reset(&mut self) {
+        self.has_ended = false;
+        if let Some(message) = &mut self.message {
+            message.reset();
+        }
+    }
+
+    fn bytes_held(&self) -> usize {
+        self.message.as_ref().map_or(0, |message| size_of::<Message>() + message.bytes_held())
+    }
+
+    /// The flow ended.
+    pub(crate) fn end(&mut self) {
+        match &mut self.message {
+            Some(message) => message.end(),
+            None => self.has_ended = true,
+        }
+    }
+
+    /// The message, if something of it came.
+    pub(crate) fn started_mut(&mut self) -> Option<&mut Message> {
+        self.message.as_deref_mut()
+    }
+}
+
+impl Deref for Response {
+    type Target = Message;
+
+    fn deref(&self) -> &Message {
+        thread_local! {
+            static MISSING: &'static Message = Box::leak(Box::new(Message::empty()));
+            static ENDED: &'static Message = Box::leak(Box::new(Message::ended()));
+        }
+        match &self.message {
+            Some(message) => message,
+            None if self.has_ended => ENDED.with(|message| *message),
+            None => MISSING.with(|message| *message),
+        }
+    }
+}
+
+impl DerefMut for Response {
+    fn deref_mut(&mut self) -> &mut Message {
+        let first = if self.has_ended { Message::ended } else { Message::empty };
+        self.message.get_or_insert_with(|| Box::new(first()))
+    }
+}
+
 /// One request with its response.
 #[derive(Debug)]
 pub(crate) struct Tx {
     pub(crate) id: u64,
     pub(crate) config: Arc<Config>,
     pub(crate) request: Message,
-    pub(crate) response: Message,
+    pub(crate) response: Response,
     pub(crate) events: EventList,
 
     pub(crate) method: Option<Range<usize>>,
@@ -241,7 +320,7 @@ impl Tx {
             id,
             config,
             request: Message::default(),
-            response: Message::default(),
+            response: Response::default(),
             events: EventList::default(),
             method: None,
             target: None,
@@ -262,7 +341,6 @@ impl Tx {
             reported: 0,
         };
         tx.request.body.clear();
-        tx.response.body.clear();
         tx
     }
 

@@ -245,7 +245,10 @@ impl Transaction for Tx {
     }
 
     fn files_mut(&mut self, direction: Direction) -> Option<&mut FileList> {
-        Some(&mut self.message_mut(direction).files)
+        match direction {
+            Direction::ToServer => Some(&mut self.request.files),
+            Direction::ToClient => Some(&mut self.response.started_mut()?.files),
+        }
     }
 
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool {

@@ -10,7 +10,7 @@ use super::buffers::frame;
 use super::decoder::Unpacking;
 use super::events::Event;
 use super::limits::{SPARE_BYTES_MAX, SPARE_MAX, WARNINGS_MAX};
-use super::message::{FileContext, Tx, progress};
+use super::message::{FileContext, Tx};
 use super::settings::{Config, Settings};
 use crate::FilePiece;
 use crate::files::FileState;
@@ -538,10 +538,10 @@ impl Parser for Http1 {
         }
         self.changed.add_all();
         for tx in self.txs.iter_mut().flatten() {
-            let m = tx.message_mut(direction);
-            m.close_file(FileState::Truncated);
-            m.ended_at.get_or_insert(m.progress);
-            m.progress = progress::COMPLETE;
+            match direction {
+                Direction::ToServer => tx.request.end(),
+                Direction::ToClient => tx.response.end(),
+            }
         }
     }
 
@@ -580,7 +580,8 @@ impl TxTable for Http1 {
         let Some(i) = self.index(id) else { return };
         if let Some(mut tx) = self.txs.get_mut(i).and_then(Option::take) {
             self.alive -= 1;
-            (tx.request.decoder, tx.response.decoder) = (None, None);
+            tx.request.decoder = None;
+            tx.response.started_mut().into_iter().for_each(|response| response.decoder = None);
             if self.spare.len() < SPARE_MAX && tx.bytes_held() < SPARE_BYTES_MAX {
                 self.spare.push(tx);
             }

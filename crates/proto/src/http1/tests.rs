@@ -763,3 +763,31 @@ fn requests_give_back_what_rules_had_made_of_them() {
     assert!((100..1_000).contains(&more), "{more}");
     assert_eq!(asked.buffer(7, "http.header", ToServer).as_deref(), Some(header));
 }
+
+/// Requests that are never answered hold no response, and look like those whose response has not begun: before the flow's end
+/// and after it, for rules and for the log. One that is answered late is answered in full.
+#[test]
+fn requests_without_a_response_hold_none() {
+    let request = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut f = Flow::new();
+    f.client(request.repeat(100));
+    let of_requests = f.parser.bytes_held();
+    assert_eq!(f.progress(7), [5, 0]);
+    assert_eq!(f.buffer(7, "http.stat_code", ToClient), None);
+    f.server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".repeat(100));
+    assert_eq!(f.progress(7), [5, 5]);
+    assert_eq!(f.buffer(7, "http.stat_code", ToClient).as_deref(), Some("200"));
+    assert_eq!(f.buffer(7, "file.data", ToClient).as_deref(), Some("hi"));
+    let of_both = f.parser.bytes_held();
+    assert!(of_both > of_requests + 100 * size_of::<message::Message>(), "{of_requests} {of_both}");
+
+    let mut f = Flow::new();
+    f.client(request.repeat(10)).server("HTTP/1.1 204 None\r\n\r\n");
+    let before = f.parser.bytes_held();
+    f.end();
+    assert_eq!([f.progress(0), f.progress(2)], [[5, 5], [5, 5]]);
+    assert_eq!(f.buffer(2, "http.stat_code", ToClient), None);
+    assert!(!f.log(2).contains("status"), "{}", f.log(2));
+    assert!(f.files(2, ToClient).is_empty());
+    assert_eq!(f.parser.bytes_held(), before);
+}
