@@ -104,7 +104,7 @@ limits! { "behavior";
         Spares("further ones are counted in one for all");
 
     /// Findings of a type and window that a shard makes whole, in addition to twice its share of
-    /// [`SINGLE_MAX`]: enough that three sources of a small site that meet in one shard are reported as if each
+    /// `behavior.single_max`: enough that three sources of a small site that meet in one shard are reported as if each
     /// had its own.
     pub const WHOLE_LEAST: usize = 60,
         Spares("further ones are counted in findings that grow");

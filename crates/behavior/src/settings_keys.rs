@@ -20,9 +20,9 @@ pub enum Use {
 
 use Use::{Files, Unused};
 
-const NET: &str = "nothing is fetched over the network";
+const NET: &str = "nothing is sent to other hosts or fetched from them";
 const OTHER: &str = "another program's work: its part of Slips is not here";
-const ALWAYS: &str = "always so: evidence and alerts are files, counts are on the page at the end";
+const NO_POPUPS: &str = "there are no pop-ups: evidence and alerts are written to files";
 
 /// Keys that are no thresholds.
 const OTHERS: &[(&str, Use)] = &[
@@ -33,7 +33,7 @@ const OTHERS: &[(&str, Use)] = &[
     ("parameters.deletePrevdb", Unused("there is no database of earlier runs")),
     ("parameters.label", Unused("labels are read where a log has them")),
     ("parameters.", Unused("about Zeek's files and Slips' folders, which are left alone")),
-    ("detection.popup_alerts", Unused(ALWAYS)),
+    ("detection.popup_alerts", Unused(NO_POPUPS)),
     ("threatintelligence.local_threat_intelligence_files", Files("folder of lists of one's own")),
     (
         "threatintelligence.download_path_for_remote_threat_intelligence",
@@ -60,7 +60,7 @@ const OTHERS: &[(&str, Use)] = &[
     ("gabion.organizations", Files("folder of lists of organizations that a whitelist names")),
     (
         "anomaly_detection_https.",
-        Unused("medians of the hours kept are compared with, not moving means"),
+        Unused("an hour is compared with the median of the hours kept, not with a moving mean"),
     ),
     ("flow_ml_detection.", Unused("too weak to alarm anybody: confidence 0.1 in Slips too")),
     ("modules.", Unused("detectors are switched off by DisabledAlerts.disabled_detections")),

@@ -12,8 +12,8 @@ fn flat(text: &str) -> String {
 
 fn page() -> String {
     let mut page = String::from(
-        "# Detections\n\nWhat `gabion read INPUT… --behavior` finds in logs of flows. This page is \
-         generated from the detectors themselves;\nits types, thresholds and texts follow Slips 1.1, where it has them. Where Gabion decides otherwise, a test\nin the detector's file is named after the defect of Slips.\n\nA *window* is one hour of event time \
+        "# Detections\n\nThis page lists what `gabion read INPUT… --behavior` finds in logs of flows and in captures. It is \
+         generated from the detectors themselves;\nits types, thresholds and texts follow Slips 1.1, where it has them. Where Gabion decides otherwise, a comment\nat a test in the detector's file has the number of the [defect of Slips](slips-defects.md).\n\nA *window* is one hour of event time \
          (`parameters.time_window_width`). Evidence of a window adds up, threat level by\nconfidence \
          (info 0, low 0.2, medium 0.5, high 0.8, critical 1); at `detection.evidence_detection_threshold` \
          × minutes of the\nwindow (0.25 × 60 = 15) it becomes an alert. *At the 1st, 10th, 100th … time* \

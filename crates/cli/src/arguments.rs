@@ -174,11 +174,12 @@ fn missing(e: &clap::Error, args: &[OsString], command: &Command, help: &str) ->
         Some(ContextValue::Strings(all)) => all.clone(),
         _ => Vec::new(),
     };
-    let shown = all.join(" ");
+    let shown = all.join(" and ");
+    let (is, them) = if all.len() > 1 { ("are", "them") } else { ("is", "it") };
     let option = all.first().map(|first| name(first)).filter(|name| name.starts_with('-'));
     match option.and_then(|option| needs(args, command, &option)) {
-        Some(option) => format!("{option}: needs {shown}: add it"),
-        None => format!("{shown}: is missing: {help} says what is taken"),
+        Some(option) => format!("{option}: needs {shown}: add {them}"),
+        None => format!("{shown}: {is} missing: {help} says what is taken"),
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: crate::commands::probe::ProbeVerb,
     },
-    /// Send messages to a log server and count those that arrive: a load generator
+    /// Send messages to a log server and count those sent and, over RELP, acknowledged: a load generator
     Send(Box<crate::send::SendOptions>),
     /// Run with Suricata's options, configuration and exit codes
     #[command(disable_help_flag = true)]
@@ -109,7 +109,7 @@ pub(crate) enum RulesVerb {
     Why(WhyOptions),
     /// Read captures and print what each rule cost
     Cost(CostOptions),
-    /// Read captures, each with fresh state, and print which rule alerted how often in which
+    /// Read captures, each with fresh state, and print how often each rule alerted in each capture
     Test(TestOptions),
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct SelectionOptions {
     /// Turn on the rules that this file names, also those that --disable-conf turns off (enable.conf)
     #[arg(long, value_name = "FILE")]
     pub(crate) enable_conf: Option<PathBuf>,
-    /// Change rules by this file (modify.conf)
+    /// Change rules as this file says, in the format of suricata-update's modify.conf
     #[arg(long, value_name = "FILE")]
     pub(crate) modify_conf: Option<PathBuf>,
 }
@@ -181,7 +181,7 @@ pub(crate) struct ListOptions {
     /// Rule files, plain or .zst
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Only rules without pattern or prefilter
+    /// Only costly rules: those with neither a pattern nor a prefilter, except IP-only rules
     #[arg(long)]
     pub(crate) costly: bool,
     /// Only rules that can never match here
@@ -197,13 +197,13 @@ pub(crate) struct ListOptions {
 pub(crate) struct WhyOptions {
     #[command(flatten)]
     pub(crate) rules: RuleOptions,
-    /// Signature id, or GID:SID; the name of a rule of Falco
+    /// Signature id, GID:SID, or the name of a rule of Falco
     #[arg(value_name = "RULE", value_parser = values::text())]
     pub(crate) rule: String,
     /// A capture of system calls (scap), for a rule of Falco
     #[arg(value_name = "CAPTURE", requires = "event")]
     pub(crate) capture: Option<PathBuf>,
-    /// The number of the event in it (evt.num) for which the rule is explained
+    /// The number (evt.num) of the event in CAPTURE for which a rule of Falco is explained
     #[arg(long, value_name = "NUMBER", requires = "capture", value_parser = values::rows)]
     pub(crate) event: Option<usize>,
     /// Rule files, plain or .zst
@@ -335,16 +335,16 @@ pub(crate) struct ReadOptions {
     /// Replace what an earlier run wrote into the folder
     #[arg(long, requires = "log_dir")]
     pub(crate) overwrite: bool,
-    /// Write a page about the run for people into this file: HTML with charts, nothing else is loaded
+    /// Write a report of the run to this file: an HTML page with charts that loads nothing else
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
     /// Seal every alert, and all evidence about hosts, into this log, which `gabion log init` made
     #[arg(long, value_name = "LOG")]
     pub(crate) seal: Option<PathBuf>,
-    /// Write the packets of flows with alerts into this capture, from before the alert on
+    /// Write the packets of flows with alerts into this capture, also those from before the alert
     #[arg(long, value_name = "FILE")]
     pub(crate) alert_pcap: Option<PathBuf>,
-    /// Memory for packets that an alert may yet ask for, per worker, such as 64MiB
+    /// Memory of each worker for packets that are kept in case an alert follows, such as 64MiB
     #[arg(long, value_name = "BYTES", requires = "alert_pcap", value_parser = values::size)]
     pub(crate) alert_pcap_ring: Option<ByteSize>,
     /// Packets of a flow written after its last alert [default: 100]
@@ -357,11 +357,11 @@ pub(crate) struct ReadOptions {
     /// what the process may use]
     #[arg(long, value_name = "BYTES", value_parser = values::size)]
     pub(crate) budget: Option<ByteSize>,
-    /// Threads that inspect packets; the findings are the same with any number [default: 1; of interfaces what
-    /// the configuration says]
+    /// Threads that inspect packets; the findings are the same with any number [default: 1; for interfaces, as
+    /// configured]
     #[arg(long, value_name = "N", value_parser = values::threads)]
     pub(crate) workers: Option<usize>,
-    /// Exit code 1 when a rule of this priority or a more severe one (1 is the most) alerts; with
+    /// Exit code 1 when a rule of this priority or a more severe one (1 is the most severe) alerts; with
     /// --behavior also at an alert about a host and at evidence of this level: 1 high, 2 medium, 3 low
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     pub(crate) fail_on: Option<u32>,
@@ -405,7 +405,7 @@ pub(crate) struct TestOptions {
     /// Print lines of file, signature id and count, separated by tabs
     #[arg(long)]
     pub(crate) tsv: bool,
-    /// Compare with such lines; exit code 1 when there is a difference
+    /// Compare with the lines of this file, in the format of --tsv; exit code 1 when there is a difference
     #[arg(long, value_name = "TSV")]
     pub(crate) expect: Option<PathBuf>,
     /// Captures read at the same time [default: number of processors]

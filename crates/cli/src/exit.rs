@@ -94,6 +94,7 @@ impl From<gabion_sensor::Error> for Fault {
         }
         match e {
             Error::NoInput { .. }
+            | Error::NoScap { .. }
             | Error::Scap { .. }
             | Error::ScapAndOther { .. }
             | Error::UnreadableFolder { .. }
@@ -188,7 +189,12 @@ pub(crate) fn print_table() {
     for (exit, meaning) in Exit::ALL {
         standard_output::line(format_args!("{:>3}  {meaning}", exit.code()));
     }
-    standard_output::line("     `gabion suricata` ends as Suricata does: 0 good, 1 bad.");
+    for line in [
+        "     `gabion suricata` and `gabion falco` end as Suricata and Falco do: 0 for success, 1 for failure.",
+        "     `gabion log` also ends with 10 to 12 and 20 to 25, its verdicts on a log: docs/exit-codes.md.",
+    ] {
+        standard_output::line(line);
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
 /// What can be written, for messages.
-pub(crate) const FORMS: &str = "write 2026-11-23, '2026-11-23 04:00', 2026-11-23T04:00:00Z, 04:00, yesterday, today, @SECONDS or an age as 2h";
+pub(crate) const FORMS: &str = "write 2026-11-23, '2026-11-23 04:00', 2026-11-23T04:00:00Z, 04:00, yesterday, today, @SECONDS or an age such as 2h";
 
 /// The moment that a text names, in seconds since 1970, when it is now at `now`.
 pub(crate) fn moment(text: &str, now: Timestamp) -> Option<i64> {

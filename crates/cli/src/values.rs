@@ -129,7 +129,7 @@ pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
             Err("nothing can be done in 0 bytes: write an amount, such as 64MiB".to_owned())
         }
         Ok(ByteSize(few @ ..LEAST_BYTES)) => {
-            Err(format!("too few bytes for anything ({few}): write an amount, such as 64MiB"))
+            Err(format!("{few} bytes are too few: write an amount, such as 64MiB"))
         }
         Ok(size) => Ok(size),
         Err(_) => Err("write an amount of memory, such as 64MiB or 2GiB".to_owned()),
@@ -178,7 +178,7 @@ pub(crate) fn setting(text: &str) -> Result<String, String> {
 /// A signature's id: generator and number.
 pub(crate) fn rule_id(text: &str) -> Result<(u32, u32), String> {
     gabion_rules::parse_rule_id(text)
-        .ok_or_else(|| "no id of a rule: write SID or GID:SID, such as 2013028".to_owned())
+        .ok_or_else(|| "not the id of a rule: write SID or GID:SID, such as 2013028".to_owned())
 }
 
 /// Reads `--record`.

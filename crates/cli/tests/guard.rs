@@ -104,7 +104,7 @@ fn a_torn_recording_is_read_and_other_files_are_refused() {
         .refuses(3, &["none.csv", "name a recording"]);
     let capture = repository("demo/demo.pcap").display().to_string();
     gabion(&["guard", "report", &capture, "-l", &out, "--overwrite"])
-        .refuses(3, &["demo.pcap", "no recording"]);
+        .refuses(3, &["demo.pcap", "not a recording"]);
     let file = below(dir.path(), "file");
     std::fs::write(&file, "").unwrap();
     gabion(&["guard", "report", &demo("flood.csv.zst"), "-l", &file]).refuses(4, &["file"]);

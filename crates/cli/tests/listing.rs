@@ -189,7 +189,7 @@ fn bad_values_of_the_list_are_one_line() {
         ("--level", "worst", "info, low, medium, high, critical"),
         ("--since", "soon", "2026-11-23"),
         ("--since", "2026-02-30", "yesterday"),
-        ("--since", "2y", "an age as 2h"),
+        ("--since", "2y", "an age such as 2h"),
         ("--host", "", "an address or a name"),
     ] {
         gabion(&["behavior", "list", &out, option, value]).refuses(2, &[option, hint]);

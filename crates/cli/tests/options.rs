@@ -59,7 +59,7 @@ fn places(command: &str, out: &mut BTreeSet<Place>) {
                 if let Some(at) = names.find("--")
                     && names.contains('<')
                 {
-                    let name = names[at..].split([' ', '=']).next().unwrap_or_default();
+                    let name = names[at..].split([' ', '=', '[']).next().unwrap_or_default();
                     out.insert((command.trim().to_owned(), name.to_owned()));
                 }
             }

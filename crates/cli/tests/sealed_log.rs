@@ -425,9 +425,9 @@ fn a_path_that_is_no_log_is_reported_as_such() {
         (&["show", "log", "--key", "reader/recipient.pub"], 3, "private"),
         (&["stat", "--socket", "127.0.0.1:1"], 4, "gabion listen --metrics"),
         (&["verify", "log", "--witness", "reader/recipient.pub"], 3, "reader/recipient.pub"),
-        (&["verify", "log", "--anchor", "file"], 3, "no checkpoint or file of anchors"),
-        (&["compare", "file", "file"], 3, "no checkpoint or file of anchors"),
-        (&["anchor", "add", "anchors", "file"], 3, "no checkpoint or file of anchors"),
+        (&["verify", "log", "--anchor", "file"], 3, "neither a checkpoint nor a file of anchors"),
+        (&["compare", "file", "file"], 3, "neither a checkpoint nor a file of anchors"),
+        (&["anchor", "add", "anchors", "file"], 3, "neither a checkpoint nor a file of anchors"),
         (&["check-proof", "file", "--vkey", "file"], 3, "file"),
         (&["show", "log", "--record", "10-5", "--key", key], 2, "--record 10-5"),
         (&["show", "log", "--record", "999", "--key", key], 3, "the log holds"),
@@ -464,7 +464,9 @@ fn a_file_that_is_no_proof_is_no_forgery() {
     let proof = std::fs::read(place.path("proof")).unwrap();
     std::fs::write(place.path("cut"), &proof[..proof.len() / 2]).unwrap();
     std::fs::write(place.path("text"), "root:x:0\n\ntext\n").unwrap();
-    for (file, code, words) in [("proof", 0, ""), ("cut", 20, "refused"), ("text", 3, "no proof")] {
+    for (file, code, words) in
+        [("proof", 0, ""), ("cut", 20, "refused"), ("text", 3, "not a proof")]
+    {
         let output = place.run(&["check-proof", file, "--vkey", vkey]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{file}: {said}");
@@ -637,7 +639,7 @@ fn words(text: &str) -> String {
 fn what_help_promises_of_shred_is_so() {
     let place = Place::new();
     let help = words(&place.ok(&["shred", "--help"]));
-    for promise in ["all segments there are", "Only this class of records", "--segment is needed"] {
+    for promise in ["all segments", "Only this class of records", "--segment is needed"] {
         assert!(help.contains(promise), "{promise}: {help}");
     }
     let append = |class: &str, text: &str| {

@@ -103,7 +103,7 @@ limits! { "flowlog";
     pub const OPEN_MAX: usize = 512,
         Spares("each is opened when it has grown; one that is removed before is reported");
 
-    /// Followed logs with something new whose lines are put together by time: each has a buffer of [`CHUNK`]
+    /// Followed logs with something new whose lines are put together by time: each has a buffer of 128 KiB
     /// then, 8 MiB in all. More are taken in turns of this number.
     pub const MERGED_MAX: usize = 64,
         Spares("the next ones follow");

@@ -93,12 +93,12 @@ fn text(entry: &str, hidden: &Hidden<'_>, all: usize, width: Option<u16>) -> Str
     let count = hidden.lines.len();
     if count == 0 {
         let _ =
-            writeln!(out, "It would have kept back none of {} findings.", thousands(all as u64));
+            writeln!(out, "It would have suppressed none of {} findings.", thousands(all as u64));
         return out;
     }
     let _ = writeln!(
         out,
-        "It would have kept back {} of {} findings; of {} hosts nothing would be left.\n",
+        "It would have suppressed {} of {} findings; of {} hosts nothing would be left.\n",
         thousands(count as u64),
         thousands(all as u64),
         thousands(hidden.gone.len() as u64)

@@ -155,7 +155,7 @@ fn costly(c: &NamedRules, style: CheckStyle, out: &mut String) {
     }
     let _ = writeln!(
         out,
-        "\n{} without pattern and prefilter: each packet or transaction that fits the header costs\n\
+        "\n{} with neither a pattern nor a prefilter: each packet or transaction that fits the header costs\n\
          an inspection (gabion rules cost measures it):",
         count(all.len(), "rule")
     );

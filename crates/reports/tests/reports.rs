@@ -113,7 +113,7 @@ fn a_preview_counts_what_an_entry_would_have_kept_back() {
     let json: Value = serde_json::from_str(&hidden.json()).unwrap();
     assert_eq!((&json["findings"], &json["kept_back"]), (&2.into(), &1.into()));
     assert_eq!(json["hosts_without_findings"][0], "10.0.0.5");
-    assert!(hidden.text(None).contains("kept back 1 of 2 findings"));
+    assert!(hidden.text(None).contains("suppressed 1 of 2 findings"));
     assert!(preview("ip,192.0.2.1,both,alerts").is_empty());
 }
 

@@ -71,7 +71,7 @@ pub struct SystemError(i32);
 
 /// What to do about an error, where the caller gives no better advice.
 const ADVICE: &[(i32, &str)] = &[
-    (libc::ENOENT, "name one that is there"),
+    (libc::ENOENT, "name one that exists"),
     (libc::EACCES, "run this as a user who may, or name another"),
     (libc::EEXIST, "name another"),
     (libc::ENOTDIR, "name another: a file is in the place of a folder"),
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn advice_follows_only_a_message_that_ends_with_the_error() {
         let error = SystemError::from_number(libc::ENOENT);
-        assert_eq!(error.advice_after(&format!("a: {error}")), Some("name one that is there"));
+        assert_eq!(error.advice_after(&format!("a: {error}")), Some("name one that exists"));
         assert_eq!(error.advice_after(&format!("a: {error}: name a capture")), None);
         assert_eq!(
             SystemError(libc::EPERM).advice_after(&SystemError(libc::EPERM).to_string()),

@@ -78,7 +78,7 @@ fn the_page_says_what_is_tested() {
          this page is written from their tables.\n\n\
          By: D writes to the disk and has no keys · P also holds a reader's private key · S is root on the logging\n\
          host now · S0 has the signer's state of an earlier epoch · N the network alone · C a crash, no attacker · O an\n\
-         operator's error. An arrow is between the verdict without and with an anchor; where the exit code is 0,\n\
+         operator's error. An arrow leads from the verdict without an anchor to the one with it; where the exit code is 0,\n\
          it is 10 without an anchor.\n\n\
          ## On the log\n\n\
          | # | attack or event | by | verdict | named | exit | what remains |\n|---|---|---|---|---|---|---|\n",

@@ -20,6 +20,14 @@ pub enum Error {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// A capture of system calls is not there.
+    #[error("{}: {source}: name a capture of system calls (scap)", .path.display())]
+    NoScap {
+        /// The input.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
     /// An input is no scap file that can be read.
     #[error("{}: {source}: name a capture of system calls (scap)", .path.display())]
     Scap {

@@ -248,7 +248,7 @@ pub enum Error {
         first: Option<String>,
     },
     /// A file of `--disable-conf`, `--enable-conf` or `--modify-conf` can't be read.
-    #[error("--{kind} {}: {source}: name a file of its lines", .path.display())]
+    #[error("--{kind} {}: {source}: name a file in the format of suricata-update's {}", .path.display(), .kind.replace('-', "."))]
     Selection {
         /// The option.
         kind: &'static str,

@@ -121,7 +121,7 @@ fn level(text: &str) -> Result<ThreatLevel, String> {
 
 /// The moment that findings are wanted from.
 fn since(text: &str) -> Result<i64, String> {
-    let wrong = || format!("no time: {}", moments::FORMS);
+    let wrong = || format!("not a time: {}", moments::FORMS);
     let now = jiff::Timestamp::from_nanosecond(gabion_runtime::clock::epoch_ns().into())
         .map_err(|_| wrong())?;
     moments::moment(text, now).ok_or_else(wrong)

@@ -73,8 +73,8 @@ pub(crate) fn run(o: &MuteOptions) -> Result<Exit, Fault> {
         j.into_line()
     } else {
         format!(
-            "{}: line {line}: {entry}\nA run that is given this file by --whitelist keeps it back from its next start \
-             on; a # before the line switches it off.\n",
+            "{}: line {line}: {entry}\nRuns with this file as --whitelist suppress such findings from their next start on; a # \
+             before the line turns it off.\n",
             path.display()
         )
     };
@@ -86,7 +86,7 @@ pub(crate) fn run(o: &MuteOptions) -> Result<Exit, Fault> {
 fn duration(text: &str) -> Result<i64, String> {
     let is_back = text.starts_with('-') || text.ends_with("ago");
     let seconds = moments::age(text.trim()).filter(|s| *s > 0 && !is_back);
-    seconds.ok_or_else(|| "no duration: write 90s, 30m, 12h, 7d or 2w".to_owned())
+    seconds.ok_or_else(|| "not a duration: write 90s, 30m, 12h, 7d or 2w".to_owned())
 }
 
 /// The line of the whitelist.
@@ -114,9 +114,7 @@ fn entry(o: &MuteOptions, now: i64) -> Result<String, Fault> {
     if let Some(seconds) = o.duration {
         let end = now.checked_add(seconds).and_then(|s| jiff::Timestamp::from_second(s).ok());
         let end = end.filter(|t| t.as_second() < LAST).ok_or_else(|| {
-            Fault::usage(
-                "--for: no duration that ends before the year 2200: write --for-good for no end",
-            )
+            Fault::usage("--for: it ends after the year 2199: write --for-good for no end")
         })?;
         let _ = write!(line, ",until={}", end.strftime("%Y-%m-%dT%H:%M:%SZ"));
     }
@@ -158,7 +156,7 @@ fn file(o: &MuteOptions) -> Result<PathBuf, Fault> {
     if let Some(path) = &o.whitelist {
         return Ok(path.clone());
     }
-    let hint = "name the whitelist by --whitelist FILE, the one that runs are given";
+    let hint = "name the whitelist of your runs with --whitelist FILE";
     let Some(config) = &o.config else {
         return Err(Fault::usage(format!("no whitelist to write to: {hint}")));
     };

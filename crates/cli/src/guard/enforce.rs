@@ -16,13 +16,14 @@ pub(crate) struct EnforceOptions {
     /// The interface whose packets are throttled
     #[arg(long, value_name = "IF", value_parser = values::text())]
     interface: String,
-    /// What is never dropped: an address, a prefix (10.0.0.0/8) or a port (tcp/22); repeatable
+    /// Never drop this: an address, a prefix (10.0.0.0/8) or a port (tcp/22); at least one is needed, here or in --allow-file
+    /// (repeatable)
     #[arg(long, value_name = "WHAT", value_parser = allowed)]
     allow: Vec<GuardAllowed>,
-    /// A file with more of it, one a line; SIGHUP reads it again
+    /// A file with more of these, one on each line; SIGHUP makes the guard read it again
     #[arg(long, value_name = "FILE")]
     allow_file: Option<PathBuf>,
-    /// A CPU whose time the budget is about (repeatable); each that packets come to if none is named
+    /// A CPU to which the budget applies (repeatable) [default: every CPU that receives packets]
     #[arg(long = "cpu", value_name = "N", value_parser = values::number::<u16>(0, 65_535))]
     cpus: Vec<u16>,
     /// Use generic XDP from the start, which is half as effective and works on every interface
@@ -31,7 +32,7 @@ pub(crate) struct EnforceOptions {
     /// Throttle the interface of the default route, too
     #[arg(long)]
     even_default_route: bool,
-    /// Change this on the host while the guard runs (repeatable); docs/guard.md says when it helps and what it costs
+    /// Change this setting of the host, too, while the guard runs: dev-weight, rps or threaded (repeatable); docs/guard.md says when it helps and what it costs
     #[arg(long, value_name = "NAME", value_parser = also)]
     also: Vec<GuardAlso>,
     /// Folder of the records by which these changes are undone, also after a crash

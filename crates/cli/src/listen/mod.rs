@@ -115,7 +115,8 @@ impl Wanted {
             recipients.extend(config.storage_public_key.as_ref().map(PathBuf::from));
         }
         if recipients.is_empty() {
-            let text = "listen: the log would have no reader: name a key with --recipient";
+            let text =
+                "listen: --recipient <FILE>: is missing: name a file with a reader's public key";
             return Err(Fault::usage(text));
         }
         let key =

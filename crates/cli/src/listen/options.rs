@@ -45,7 +45,7 @@ pub(crate) struct ListenOptions {
     /// The folder of the signer's secret state [default: DIR.state]
     #[arg(long, value_name = "DIR", help_heading = "The log")]
     pub(crate) state: Option<PathBuf>,
-    /// Public keys of readers (repeatable)
+    /// Public keys of readers; required, unless --slog-config names one (repeatable)
     #[arg(long, value_name = "FILE", help_heading = "The log")]
     pub(crate) recipient: Vec<PathBuf>,
     /// Name of a new log in its signatures [default: HOSTNAME/log]

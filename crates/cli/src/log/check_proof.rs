@@ -12,7 +12,7 @@ pub(super) fn run(options: &CheckProof) -> Ended {
     let vkey = folders::vkey(&options.vkey)?;
     let bytes = folders::read_bytes(&options.proof, gabion_seal::limits::PROOF_FILE_MAX as u64)?;
     if !Proof::is_one(&bytes) {
-        let text = "no proof of a record: gabion log prove writes them";
+        let text = "not a proof of a record: gabion log prove writes them";
         return Err(LogFault::input(text).about(&options.proof));
     }
     let checked = Proof::parse(&bytes).and_then(|p| p.check(&vkey));

@@ -109,16 +109,15 @@ pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), LogFau
 
 /// Private keys of readers.
 pub(super) fn secret_keys(paths: &[PathBuf]) -> Result<Vec<SecretKey>, LogFault> {
-    paths
-        .iter()
-        .map(|p| {
-            let wanted = |why: String| {
-                LogFault::input(format!("{why}: name a file with a reader's private key")).about(p)
-            };
-            let text = read_key(p).map_err(wanted)?;
-            SecretKey::parse_file(&text).map_err(|e| wanted(e.to_string()))
-        })
-        .collect()
+    paths.iter().map(|p| secret_key(p, "a reader's private key")).collect()
+}
+
+/// A private key of that kind.
+pub(super) fn secret_key(path: &Path, kind: &str) -> Result<SecretKey, LogFault> {
+    let wanted =
+        |why: String| LogFault::input(format!("{why}: name a file with {kind}")).about(path);
+    let text = read_key(path).map_err(wanted)?;
+    SecretKey::parse_file(&text).map_err(|e| wanted(e.to_string()))
 }
 
 /// Public keys of readers.

@@ -19,8 +19,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 
 pub(super) fn run(options: &ImportSlog) -> Ended {
-    let keys = folders::secret_keys(std::slice::from_ref(&options.priv_key))?;
-    let [key] = keys.as_slice() else { return Err(LogFault::usage("--priv-key: name one key")) };
+    let key = &folders::secret_key(&options.priv_key, "slog's private storage key")?;
     let password = match &options.password_file {
         Some(path) => {
             Some(folders::read_text(path)?.trim_end_matches(['\n', '\r']).as_bytes().to_vec())

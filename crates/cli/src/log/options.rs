@@ -36,7 +36,7 @@ pub(crate) enum LogVerb {
     Compare(Compare),
     /// Print all records for another program
     Export(Export),
-    /// Read slog's own file with its checks, and seal what it holds
+    /// Check a file that slog wrote, as slog does, and seal its records
     ImportSlog(ImportSlog),
     /// Open the log as a writer does: repairs the end after a crash, refuses any other damage
     Recover(Recover),
@@ -153,7 +153,7 @@ pub(crate) struct SealOptions {
     /// Do not compress: lengths then reveal nothing about content but its length
     #[arg(long)]
     pub(crate) no_compress: bool,
-    /// Round the times that are visible to the second
+    /// Round the visible times to whole seconds
     #[arg(long)]
     pub(crate) hide_times: bool,
     /// A class of records with keys of its own, that can be shredded alone (repeatable, in order)
@@ -171,7 +171,7 @@ pub(crate) struct Append {
     /// Put the records into this class
     #[arg(long, value_name = "NAME", value_parser = values::text())]
     pub(crate) into: Option<String>,
-    /// Standard input is in journald's export format, an entry a record
+    /// Standard input is in journald's export format, one record for each entry
     #[arg(long, conflicts_with = "raw")]
     pub(crate) journal_export: bool,
     /// Lines may end in CR, which is kept; empty ones are records too
@@ -201,7 +201,7 @@ pub(crate) struct FollowJournal {
     /// Print nothing at the end
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// What else journalctl is given: matches, --unit, --directory
+    /// Further arguments for journalctl, such as matches, --unit or --directory
     #[arg(last = true, value_name = "ARGUMENT")]
     pub(crate) args: Vec<String>,
 }
@@ -285,7 +285,7 @@ pub(crate) struct Verify {
     /// A reader's private key: every record is opened and compared too (repeatable)
     #[arg(long = "key", value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
-    /// The newest signed time may be no older than this, as `90s 15m 2h 7d`
+    /// The newest signed time may be no older than this, such as `90s`, `15m`, `2h` or `7d`
     #[arg(long, value_name = "AGE", allow_hyphen_values = true, value_parser = times::age)]
     pub(crate) max_age: Option<u64>,
     /// Check the signature of every commit mark, not only of those after the last checkpoint
@@ -348,7 +348,7 @@ pub(crate) struct CheckpointOptions {
     /// The log's public key, kept off the host, which must be the one of the log: a file, or the key
     #[arg(long, value_name = "FILE|KEY", value_parser = values::bytes())]
     pub(crate) vkey: Option<OsString>,
-    /// Add a proof that the tree of this size is a beginning of it
+    /// Add a proof that the first SIZE chunks of the log have not changed since
     #[arg(long, value_name = "SIZE", value_parser = values::any)]
     pub(crate) since: Option<u64>,
     #[command(flatten)]
@@ -388,7 +388,7 @@ pub(crate) struct Compare {
     /// Another
     #[arg(value_name = "B")]
     pub(crate) other: PathBuf,
-    /// A log that both are of, to compare different sizes
+    /// The log that both checkpoints come from: different sizes are compared in it
     #[arg(long, value_name = "LOG")]
     pub(crate) log: Option<PathBuf>,
     #[command(flatten)]
@@ -398,7 +398,7 @@ pub(crate) struct Compare {
 /// Forms of `log export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// A JSON object a record, bytes in base64 too
+    /// One JSON object for each record, with the bytes in base64 too
     Json,
     /// The messages' own bytes, each after its length (RFC 6587)
     Rfc5424,
@@ -433,7 +433,7 @@ pub(crate) struct ImportSlog {
     /// File with slog's storage password; every line must be encrypted with it
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
-    /// Open the wrapped password of every line, not only where the one before does not fit
+    /// Open the wrapped password of every line, not only where the password of the line before does not open it
     #[arg(long)]
     pub(crate) check_wraps: bool,
     /// How many lines there should be
@@ -457,7 +457,7 @@ pub(crate) struct ImportSlog {
 pub(crate) struct Recover {
     #[command(flatten)]
     pub(crate) folder: LogFolder,
-    /// Put a log that no crash damaged aside, and continue in a new one that names it
+    /// If the damage was not caused by a crash, move the damaged log aside and continue in a new one that names it
     #[arg(long)]
     pub(crate) accept_loss: bool,
     #[command(flatten)]
@@ -486,7 +486,7 @@ pub(crate) struct Stat {
 pub(crate) struct Prune {
     #[command(flatten)]
     pub(crate) folder: LogFolder,
-    /// Keep segments with records younger than this, as `90d`
+    /// Keep segments with records younger than this, such as `90d`
     #[arg(long, value_name = "AGE", allow_hyphen_values = true, value_parser = times::age)]
     pub(crate) keep: u64,
     /// Only print what would be removed
@@ -522,7 +522,7 @@ pub(crate) struct Rewrap {
 pub(crate) struct Shred {
     #[command(flatten)]
     pub(crate) folder: LogFolder,
-    /// First chunk of a segment (repeatable); with --class and without this, all segments there are
+    /// First chunk of a segment (repeatable); with --class alone, all segments
     #[arg(long = "segment", value_name = "CHUNK", value_parser = values::any)]
     pub(crate) segments: Vec<u64>,
     /// Only this class of records, by name; without it --segment is needed

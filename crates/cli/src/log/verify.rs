@@ -22,7 +22,7 @@ pub(super) fn anchors(paths: &[PathBuf]) -> Result<Vec<Anchor>, LogFault> {
         let read = Anchor::parse_file(&path.to_string_lossy(), &bytes);
         let read = read.map_err(|e| {
             let LogFault { exit, message } = LogFault::from(e);
-            LogFault { exit, message: message.about("no checkpoint or file of anchors") }
+            LogFault { exit, message: message.about("neither a checkpoint nor a file of anchors") }
                 .about(path)
         })?;
         all.extend(read);

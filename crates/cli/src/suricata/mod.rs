@@ -75,7 +75,7 @@ pub(crate) fn run(args: &[OsString]) -> i32 {
     }
     let folder = folder(&options, &config);
     if (!options.test || options.log_dir.is_some())
-        && let Err(e) = check_folder(&folder)
+        && let Err(e) = check_folder(&folder, &options, &config)
     {
         // Unknown options are reported too, though no log can be opened.
         for name in &options.unknown {
@@ -147,15 +147,23 @@ fn folder(o: &Options, config: &Tree) -> PathBuf {
     }
 }
 
-fn check_folder(folder: &Path) -> Result<(), String> {
-    if !folder.is_dir() {
-        return Err(format!(
-            "The logging directory \"{}\" supplied at the command-line (-l) doesn't exist. Shutting \
-             down the engine.",
-            folder.display()
-        ));
+fn check_folder(folder: &Path, o: &Options, config: &Tree) -> Result<(), String> {
+    if folder.is_dir() {
+        return Ok(());
     }
-    Ok(())
+    let folder = folder.display();
+    Err(if o.log_dir.is_some() {
+        format!(
+            "The logging directory \"{folder}\" supplied at the command-line (-l) doesn't exist. Shutting down the engine."
+        )
+    } else if config.text("default-log-dir").is_some() {
+        format!(
+            "The logging directory \"{folder}\" supplied by the configuration (default-log-dir) doesn't exist. Shutting down \
+             the engine."
+        )
+    } else {
+        format!("The default logging directory \"{folder}\" doesn't exist: name one with -l")
+    })
 }
 
 fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -> i32 {

@@ -63,13 +63,13 @@ fn build_info() {
 
 fn help() {
     standard_output::line(
-        "usage: gabion suricata -r CAPTURE [-c YAML] [-S RULES | -s RULES] [-l FOLDER] [options]\n\n\
+        "usage: gabion suricata (-r CAPTURE | -i INTERFACE) [-c YAML] [-S RULES | -s RULES] [-l FOLDER] [options]\n\n\
          -c FILE                 configuration\n\
          --include FILE          a further configuration file\n\
          --data-dir FOLDER       where datasets are\n\
          --set NAME=VALUE        sets a configuration value\n\
          -r FILE|FOLDER|-        captures\n\
-         --af-packet[=INTERFACE] frames of an interface, or of the configuration's; -i INTERFACE is the same\n\
+         --af-packet[=INTERFACE] read from this interface, or from those of the configuration; -i INTERFACE does the same\n\
          --pcap-file-recursive   read folders below as well\n\
          --pcap-file-delete      delete captures that were read to their end\n\
          --pcap-file-continuous  read further captures of the folder until stopped\n\
@@ -85,7 +85,7 @@ fn help() {
          -T                      test configuration and rules\n\
          --init-errors-fatal     end the run if a rule is refused or there is no command socket\n\
          --disable-detection     load no rules\n\
-         --strict-rule-keywords[=LIST]  what would be a warning refuses the rule\n\
+         --strict-rule-keywords[=LIST]  refuse a rule where there would be a warning\n\
          --firewall              firewall mode\n\
          --firewall-rules-exclusive FILE  firewall rules instead of those of the configuration\n\
          --profile-rules         writes what each rule cost into rule_perf.log\n\

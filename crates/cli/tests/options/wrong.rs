@@ -118,7 +118,7 @@ const WHAT_TO_DO: &[&str] = &[
     "docs/",
     "use ",
     "says what",
-    "no checkpoint or file of anchors",
+    "neither a checkpoint nor a file of anchors",
     "gabion log prove writes them",
 ];
 

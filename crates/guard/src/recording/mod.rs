@@ -25,7 +25,7 @@ use unpack::Unpacker;
 pub enum Error {
     /// It is no text with the columns of a recording.
     #[error(
-        "no recording: its first line does not name the columns t_ms and cpu, or t_ms and pass"
+        "not a recording: its first line does not name the columns t_ms and cpu, or t_ms and pass"
     )]
     NoColumns,
     /// It is compressed, and can't be unpacked from its first block on.

@@ -159,7 +159,7 @@ fn entry(entry: Entry<'_>) -> Said<'_> {
 pub enum SeverityError {
     /// There is no such severity.
     #[error(
-        "{text} is not a severity: {}write emerg, alert, crit, err, warning, notice, info, debug, 0 to 7, or a range as err..alert",
+        "{text} is not a severity: {}write emerg, alert, crit, err, warning, notice, info, debug, 0 to 7, or a range such as err..alert",
         meant(.text)
     )]
     Unknown {

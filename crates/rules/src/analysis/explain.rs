@@ -26,7 +26,7 @@ fn explain(r: &Report<'_>, s: &Signature, out: &mut String) {
     let mut line = |name: &str, text: String| {
         let _ = writeln!(out, "  {name:<14}{text}");
     };
-    line("stands in", set.place(s));
+    line("defined in", set.place(s));
     line("rule", set.text(s.raw).to_string());
     if s.header.swapped {
         line("side", "the half of <> whose sides are swapped".to_string());

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Opens an input. What may not come for long is read so that a request to stop is heard.
 /// `opener` may hold the beginning of it, where that was looked into.
 pub(crate) fn open(path: &Path, opener: &InputOpener, stop: &StopFlag) -> Result<Reader, Error> {
-    let no_input = |source| Error::NoInput { path: path.to_owned(), source };
+    let no_input = |source| Error::NoScap { path: path.to_owned(), source };
     let reader = if is_read_once(path) {
         match opener.take_input(path, stop) {
             Some(from) => Reader::new(from),
