@@ -189,12 +189,10 @@ pub(crate) fn print_table() {
     for (exit, meaning) in Exit::ALL {
         standard_output::line(format_args!("{:>3}  {meaning}", exit.code()));
     }
-    for line in [
-        "     `gabion suricata` and `gabion falco` end as Suricata and Falco do: 0 for success, 1 for failure.",
-        "     `gabion log` also ends with 10 to 12 and 20 to 25, its verdicts on a log: docs/exit-codes.md.",
-    ] {
-        standard_output::line(line);
-    }
+    standard_output::line(
+        "     `gabion suricata` and `gabion falco` end as Suricata and Falco do: 0 for success, 1 for failure.\n     \
+         `gabion log` also ends with 10 to 12 and 20 to 25, its verdicts on a log: docs/exit-codes.md.",
+    );
 }
 
 #[cfg(test)]

@@ -26,9 +26,8 @@ pub(crate) struct ShowOptions {
 
 /// The address of a host.
 fn address(text: &str) -> Result<Ip, String> {
-    Ip::parse(text.trim().as_bytes()).ok_or_else(|| {
-        "not an address: write an IPv4 or IPv6 address, such as 192.0.2.7".to_owned()
-    })
+    Ip::parse(text.trim().as_bytes())
+        .ok_or_else(|| "not an address: write IPv4 or IPv6, such as 192.0.2.7".to_owned())
 }
 
 /// Runs the verb.

@@ -16,8 +16,7 @@ pub(crate) struct EnforceOptions {
     /// The interface whose packets are throttled
     #[arg(long, value_name = "IF", value_parser = values::text())]
     interface: String,
-    /// Never drop this: an address, a prefix (10.0.0.0/8) or a port (tcp/22); at least one is needed, here or in --allow-file
-    /// (repeatable)
+    /// Never drop this (one is needed, here or in --allow-file): an address, a prefix (10.0.0.0/8), a port (tcp/22); repeatable
     #[arg(long, value_name = "WHAT", value_parser = allowed)]
     allow: Vec<GuardAllowed>,
     /// A file with more of these, one on each line; SIGHUP makes the guard read it again

@@ -115,9 +115,7 @@ impl Wanted {
             recipients.extend(config.storage_public_key.as_ref().map(PathBuf::from));
         }
         if recipients.is_empty() {
-            let text =
-                "listen: --recipient <FILE>: is missing: name a file with a reader's public key";
-            return Err(Fault::usage(text));
+            return Err(Fault::usage("listen: --recipient is missing: name a reader's public key"));
         }
         let key =
             o.slog_key.clone().or_else(|| config.comms_private_key.as_ref().map(PathBuf::from));

@@ -73,9 +73,9 @@ pub(crate) fn run(args: &[OsString]) -> i32 {
         eprintln!("E: privs: {e}");
         return 1;
     }
-    let folder = folder(&options, &config);
+    let (folder, source) = folder(&options, &config);
     if (!options.test || options.log_dir.is_some())
-        && let Err(e) = check_folder(&folder, &options, &config)
+        && let Err(e) = check_folder(&folder, source)
     {
         // Unknown options are reported too, though no log can be opened.
         for name in &options.unknown {
@@ -139,31 +139,23 @@ fn run_as(o: &Options, config: &Tree) -> Result<(), String> {
     found.begin(o.configured_interfaces || !o.interfaces.is_empty()).map_err(|e| e.to_string())
 }
 
-fn folder(o: &Options, config: &Tree) -> PathBuf {
+/// The folder of the outputs, and what named it.
+fn folder(o: &Options, config: &Tree) -> (PathBuf, &'static str) {
     match (&o.log_dir, config.text("default-log-dir")) {
-        (Some(dir), _) => PathBuf::from(dir),
-        (None, Some(dir)) => PathBuf::from(dir),
-        (None, None) => PathBuf::from("/var/log/suricata"),
+        (Some(dir), _) => (dir.into(), " supplied at the command-line (-l)"),
+        (None, Some(dir)) => (dir.into(), " supplied by the configuration (default-log-dir)"),
+        (None, None) => ("/var/log/suricata".into(), ""),
     }
 }
 
-fn check_folder(folder: &Path, o: &Options, config: &Tree) -> Result<(), String> {
+fn check_folder(folder: &Path, source: &str) -> Result<(), String> {
     if folder.is_dir() {
         return Ok(());
     }
     let folder = folder.display();
-    Err(if o.log_dir.is_some() {
-        format!(
-            "The logging directory \"{folder}\" supplied at the command-line (-l) doesn't exist. Shutting down the engine."
-        )
-    } else if config.text("default-log-dir").is_some() {
-        format!(
-            "The logging directory \"{folder}\" supplied by the configuration (default-log-dir) doesn't exist. Shutting down \
-             the engine."
-        )
-    } else {
-        format!("The default logging directory \"{folder}\" doesn't exist: name one with -l")
-    })
+    Err(format!(
+        "The logging directory \"{folder}\"{source} doesn't exist. Shutting down the engine."
+    ))
 }
 
 fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -> i32 {
