@@ -240,6 +240,56 @@ fn a_flow_has_the_tags_and_the_link_layer_of_its_packets() {
     assert_eq!((&of["vlan"], &of["flow"]["bytes_toserver"]), (&serde_json::json!([0]), &86.into()));
 }
 
+/// A packet in a tunnel begins after the headers of the datagram around it, which came in two fragments.
+#[test]
+fn a_packet_in_a_tunnel_in_fragments_has_no_link_layer() {
+    let inner = ipv4(17, 1, 0, [CLIENT, SERVER], &udp([4000, 9], &[b'a'; 40]));
+    let link = [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1][..], &[8, 0]].concat();
+    let fragment = |at: u16, bytes: &[u8]| {
+        [link.clone(), ipv4(4, 7, at, [[192, 0, 2, 1], [192, 0, 2, 2]], bytes)].concat()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let frames = [fragment(0x2000, &inner[..24]), fragment(3, &inner[24..])];
+    let path = capture_of(1, dir.path(), "a.pcap", &frames);
+    let records = read_records(dir.path(), &path);
+    let of = records.iter().find(|r| r["proto"] == "UDP").unwrap();
+    assert_eq!(of["flow"]["bytes_toserver"], inner.len());
+}
+
+/// Bytes of a packed body are lost. Its length does not count them; data after them end the parsing of the flow, unless
+/// they belong to the next response.
+#[test]
+fn a_packed_body_with_lost_bytes_is_read_no_further() {
+    let body: Vec<u8> =
+        (0..2_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut packer, &body).unwrap();
+    let packed = packer.finish().unwrap();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        packed.len()
+    );
+    let get = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
+    let lengths = |lost_to: usize| {
+        let mut s = Session::opened(80);
+        s.says(ToServer, get).says(ToClient, &head).sends(ToClient, &packed[..1_000]);
+        s.loses(ToClient, (lost_to - 1_000) as u32);
+        if lost_to < packed.len() {
+            s.sends(ToClient, &packed[lost_to..]);
+        }
+        s.says(ToServer, get).says(ToClient, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab");
+        let records = s.ends();
+        let http = records.iter().filter(|r| r["event_type"] == "http");
+        let lengths: Vec<u64> = http.map(|r| r["http"]["length"].as_u64().unwrap()).collect();
+        let gaps = records.iter().filter(|r| r["anomaly"]["event"] == "INVALID_GAP").count();
+        (lengths, gaps)
+    };
+    let after = packed.len() as u64 - 3_000;
+    assert_eq!(lengths(3_000), (vec![1_000 + after], 0));
+    // What is lost goes to the end of the body.
+    assert_eq!(lengths(packed.len()), (vec![1_000, 2], 1));
+}
+
 /// EVE records of these types, by Suricata's command line and a configuration of their own.
 fn records_of_types(packets: &[Vec<u8>], types: &str, protocols: &str, rules: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();

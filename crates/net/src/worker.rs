@@ -267,6 +267,8 @@ impl Worker {
                 if let Some(inner) = set.get(place) {
                     let outer = place.checked_sub(1).and_then(|p| set.get(p));
                     let of = view_of(f, (inner, &datagram.bytes), outer, view.root);
+                    // A packet in a tunnel begins after the headers of the datagram around it.
+                    let prefix = if place == 0 { prefix } else { &[] };
                     let rewritten = Rewritten::new();
                     self.packet(f, &mut PacketView { prefix, ..of }, &rewritten, sink);
                 }

@@ -273,13 +273,14 @@ impl Stream {
     /// `force`, or it was triggered, or the flow has ended. Call [`Stream::raw_advance`] with
     /// [`RawViews::next`] afterwards.
     ///
-    /// As many bytes as were acknowledged are looked at, those of holes counted. What is behind a hole is looked at
-    /// once more the next time (Suricata 8.0.7).
+    /// As many bytes as were acknowledged are looked at, those of a hole before them counted. What is after a hole is
+    /// looked at once more the next time; a hole that is not acknowledged to its end stays (Suricata 8.0.7).
     pub fn raw_views(&self, chunk: u64, force: bool) -> Option<RawViews<'_>> {
         if self.marks.no_raw {
             return None;
         }
-        let mut left = self.raw_limit().checked_sub(self.raw).filter(|left| *left > 0)?;
+        let limit = self.raw_limit();
+        let left = limit.checked_sub(self.raw).filter(|left| *left > 0)?;
         let due = force
             || self.marks.raw_due
             || self.marks.ended
@@ -290,17 +291,21 @@ impl Stream {
             return None;
         }
         let (mut pieces, mut next, mut at) = (SmallVec::new(), self.raw, self.raw);
-        while left > 0 {
-            let Some(offset) = self.store.next_data(at) else { break };
-            let room = self.raw_end.map_or(left, |end| left.min(end.saturating_sub(offset)));
+        while let Some(offset) = self.store.next_data(at) {
             let bytes = self.store.bytes_from(offset);
+            let left = limit.saturating_sub(next);
+            let room = self.raw_end.map_or(left, |end| left.min(end.saturating_sub(offset)));
             let len = room.min(bytes.len() as u64);
             let Some(data) = bytes.get(..len as usize).filter(|data| !data.is_empty()) else {
                 break;
             };
-            next = if offset > at { offset } else { offset + len };
-            (at, left) = (offset + len, left - len);
             pieces.push(RawView { data, offset });
+            at = offset + bytes.len() as u64;
+            if offset == next {
+                next += len;
+            } else if offset <= limit {
+                next = offset;
+            }
         }
         (!pieces.is_empty()).then_some(RawViews { pieces, next })
     }

@@ -342,7 +342,9 @@ impl Run<'_> {
         {
             let since = self.costs.now();
             let candidates = &mut s.candidates;
-            let is_segment_asked = !self.material.is_in_stream && !self.p.is_pseudo;
+            // A segment that is no part of the stream is asked where no stream data is.
+            let is_segment_asked =
+                self.material.stream.is_empty() && !self.material.is_in_stream && !self.p.is_pseudo;
             if (!self.material.stream.is_empty() || is_segment_asked)
                 && let Some(set) = det.stream[d.index()].for_packet(asked)
             {

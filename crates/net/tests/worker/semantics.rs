@@ -467,6 +467,54 @@ fn what_is_due_is_inspected_with_a_packet_out_of_place() {
     }
 }
 
+/// As in Suricata 8.0.7 (`docs/semantics.md`, "When stream data is inspected"): what is inspected of a server's stream with
+/// holes, some of which are acknowledged in part.
+#[test]
+fn data_after_a_hole_is_due_with_what_was_acknowledged_before_it() {
+    let piece = |n: u8, len: usize| {
+        let (first, last) = (format!("begin{n}"), format!("end{n}"));
+        [first.as_bytes(), &vec![b'-'; len - first.len() - last.len()], last.as_bytes()].concat()
+    };
+    let ack = |to: u32| tcp((1, 200), (4000, 9999), (1, 501 + to), ACK, b"");
+    let data = |at: u32, bytes: &[u8]| tcp((200, 1), (9999, 4000), (501 + at, 1), ACK, bytes);
+    let mut packets = session(9999, &[]);
+    packets.extend([
+        data(0, &piece(1, 4_000)),
+        ack(4_000),
+        ack(4_388),
+        data(5_460, &piece(2, 4_000)),
+        ack(9_460),
+        data(9_460, &piece(3, 1_460)),
+        ack(10_920),
+        data(10_920, &piece(4, 50)),
+    ]);
+    let rule = |content: &str| format!("tcp content:\"{content}\"; flow:to_client;");
+    let rules = ["begin1", "end1", "begin2", "end2", "begin3", "end3"].map(rule);
+    let places: [&[u64]; 6] = [&[7], &[7], &[7, 9, 11], &[9, 11], &[9, 11], &[9, 11]];
+    let expected: Vec<_> = rules.iter().map(String::as_str).zip(places).collect();
+    assert_alerts(&packets, &expected);
+}
+
+/// As in Suricata 8.0.7 (`docs/semantics.md`, "When stream data is inspected"): a pattern is looked for in a segment that comes
+/// again, or after it was acknowledged, unless stream data is inspected with its packet.
+#[test]
+fn a_late_segment_is_searched_where_no_stream_data_is() {
+    let ack = |to: u32| tcp((1, 200), (4000, 9999), (1, 501 + to), ACK, b"");
+    let data = |at: u32, bytes: &[u8]| tcp((200, 1), (9999, 4000), (501 + at, 1), ACK, bytes);
+    for (len, searched) in [(300, &[6u64][..]), (4_000, &[])] {
+        let mut packets = session(9999, &[]);
+        packets.extend([data(50, &vec![b'-'; len]), ack(50 + len as u32), data(0, &[b'a'; 50])]);
+        assert_alerts(
+            &packets,
+            &[
+                ("tcp content:\"aaaa\"; flow:to_client;", searched),
+                ("tcp pcre:\"/aaaa/\"; flow:to_client;", &[6]),
+                ("tcp content:\"aaaa\"; flow:no_stream;", &[6]),
+            ],
+        );
+    }
+}
+
 /// As in Suricata 8.0.7 (`docs/semantics.md`, "When stream data is inspected"): the packet with which TLS ends the inspection of
 /// payloads is inspected, at a flow's end too.
 #[test]

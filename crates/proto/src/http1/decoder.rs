@@ -6,6 +6,7 @@
 //! as it is. Checksums aren't verified, because browsers don't. Everything is handed on in small pieces, so that the
 //! caller can stop a bomb; what all layers of a flow give is bounded by what it has sent (see [`Unpacking`]).
 
+use super::gzip::GzipHead;
 use super::limits::{
     BROTLI_KEPT_BYTES_MAX, BROTLI_STATE_BYTES, BROTLI_WINDOW_BITS_MAX, BROTLI_WINDOW_BITS_MIN,
     DECODED_PIECE_BYTES, ENCODING_HEAD_BYTES_MAX, ENCODING_RETRIES_MAX, INFLATE_BYTES,
@@ -286,6 +287,7 @@ impl Layer {
             }
         }
         let mut step = self.decode(data, budget, sink);
+        self.drop_header();
         while step == Step::Broken {
             self.has_failed = self.bounds.is_strict;
             if self.has_output || self.has_failed {
@@ -306,9 +308,8 @@ impl Layer {
             };
             self.codec = Codec::new(self.encoding, self.bounds);
             step = self.decode(&head, budget, sink);
-            if !self.has_output {
-                self.head = head;
-            }
+            self.head = head;
+            self.drop_header();
         }
         if step == Step::End && !self.commit(sink) {
             step = Step::Halt;
@@ -324,6 +325,16 @@ impl Layer {
             self.codec = Codec::Over;
         }
         step != Step::Halt
+    }
+
+    /// The header of a gzip stream is read: what follows it is tried in other ways, without it (as in Suricata).
+    fn drop_header(&mut self) {
+        if let Codec::Gzip(header, _) = &mut self.codec
+            && header.is_read()
+        {
+            let bytes = std::mem::take(&mut header.len).min(self.head.len());
+            self.head.drain(..bytes);
+        }
     }
 
     /// Hands on what was kept back.
@@ -437,105 +448,6 @@ fn inflate(inflater: &mut Decompress, mut data: &[u8], out: &mut Sink<'_>) -> St
                 }
             }
         }
-    }
-}
-
-/// Where the header of a gzip stream (RFC 1952 2.3) has been read to.
-#[derive(Clone, Copy, Debug, Default)]
-struct GzipHead {
-    part: GzipPart,
-    flags: u8,
-    left: u16,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum GzipPart {
-    #[default]
-    Fixed,
-    ExtraLow,
-    ExtraHigh,
-    Extra,
-    Name,
-    Comment,
-    Crc,
-    Body,
-}
-
-impl GzipHead {
-    /// Reads header bytes and returns the position after them; `None`: it is no gzip header.
-    fn skip(&mut self, data: &[u8]) -> Option<usize> {
-        const FIXED_BYTES: u16 = 10;
-        let mut at = 0;
-        loop {
-            let present = match self.part {
-                GzipPart::Fixed => true,
-                GzipPart::ExtraLow | GzipPart::ExtraHigh | GzipPart::Extra => self.flags & 4 != 0,
-                GzipPart::Name => self.flags & 8 != 0,
-                GzipPart::Comment => self.flags & 16 != 0,
-                GzipPart::Crc => self.flags & 2 != 0,
-                GzipPart::Body => return Some(at),
-            };
-            if !present || (self.part == GzipPart::Extra && self.left == 0) {
-                self.next_part();
-                continue;
-            }
-            let Some(&b) = data.get(at) else { return Some(at) };
-            at += 1;
-            match self.part {
-                GzipPart::Fixed => {
-                    match self.left {
-                        0 if b != 0x1f => return None,
-                        1 if b != 0x8b => return None,
-                        2 if b != 8 => return None,
-                        3 => self.flags = b,
-                        _ => {}
-                    }
-                    self.left += 1;
-                    if self.left == FIXED_BYTES {
-                        self.next_part();
-                    }
-                }
-                GzipPart::ExtraLow => {
-                    self.left = u16::from(b);
-                    self.part = GzipPart::ExtraHigh;
-                }
-                GzipPart::ExtraHigh => {
-                    self.left |= u16::from(b) << 8;
-                    self.part = GzipPart::Extra;
-                }
-                GzipPart::Extra => {
-                    self.left -= 1;
-                    if self.left == 0 {
-                        self.next_part();
-                    }
-                }
-                GzipPart::Name | GzipPart::Comment => {
-                    if b == 0 {
-                        self.next_part();
-                    }
-                }
-                GzipPart::Crc => {
-                    self.left += 1;
-                    if self.left == 2 {
-                        self.next_part();
-                    }
-                }
-                GzipPart::Body => {}
-            }
-        }
-    }
-
-    fn next_part(&mut self) {
-        self.left = 0;
-        self.part = match self.part {
-            GzipPart::Fixed => GzipPart::ExtraLow,
-            GzipPart::ExtraLow => GzipPart::ExtraHigh,
-            GzipPart::ExtraHigh => GzipPart::Extra,
-            GzipPart::Extra => GzipPart::Name,
-            GzipPart::Name => GzipPart::Comment,
-            GzipPart::Comment => GzipPart::Crc,
-            GzipPart::Crc | GzipPart::Body => GzipPart::Body,
-        };
     }
 }
 
@@ -786,8 +698,29 @@ mod tests {
         e.finish().unwrap()
     }
 
-    /// Whatever the encoding is called, what was sent comes out, in any pieces.
+    /// A distance that leads before the first byte (RFC 1951 3.2.3) is an error, as browsers have it, and what follows a
+    /// gzip header that nothing packed follows passes without the header.
+    #[test]
+    fn broken_streams_give_what_came_before_the_error() {
+        // A fixed block: "ab", then a copy from 24,577 bytes back, which is before the first byte.
+        let bits = [(1, 1), (1, 2), (0x30 + 0x61, 8), (0x30 + 0x62, 8), (1, 7), (29, 5), (0, 13)];
+        let (mut stream, mut at) = (vec![0u8; 8], 0);
+        for (n, (value, len)) in bits.into_iter().enumerate() {
+            for bit in 0..len {
+                // Codes come with the highest bit first, the type of the block with the lowest.
+                let bit = if n < 2 { bit } else { len - 1 - bit };
+                stream[at / 8] |= ((value >> bit & 1) as u8) << (at % 8);
+                at += 1;
+            }
+        }
+        assert_eq!(decode(&[Encoding::Deflate], &stream, 100), b"ab");
+        let mut gz = b"\x1f\x8b\x08\0\0\0\0\0\0\0".to_vec();
+        gz.extend_from_slice(b"\xff\xff plain");
+        assert_eq!(decode(&[Encoding::Gzip], &gz, 100), b"\xff\xff plain");
+        assert_eq!(decode(&[Encoding::Gzip], &gz, 1), b"\xff\xff plain");
+    }
 
+    /// Whatever the encoding is called, what was sent comes out, in any pieces.
     #[test]
     fn encodings_are_undone_whatever_their_name_and_pieces() {
         let text: Vec<u8> = (0..3000u32).flat_map(|i| i.to_string().into_bytes()).collect();

@@ -3,21 +3,29 @@
 use super::decoder::Fed;
 use super::events::Event;
 use super::limits::{BOMB_RATIO_MAX, FILE_NAME_BYTES_MAX, reached};
-use super::message::{FileContext, RequestBody, Tx};
+use super::message::{FileContext, Packing, RequestBody, Tx};
 use super::multipart::{Multipart, Part, file_name};
-use super::parser::Http1;
+use super::parser::{Halt, Http1};
 use super::settings::BodyLimits;
 use crate::files::FileState;
 use crate::{FilePiece, ParseContext};
 use gabion_record::Direction;
 
-/// Takes body bytes as they were sent (chunk framing taken off); `None`: the body is over.
+/// Takes body bytes as they were sent (chunk framing taken off); `None`: the body is over. Fails if
+/// they can't be decoded since bytes before them are lost.
 pub(crate) fn decode_entity(
     http: &mut Http1,
     cx: &mut ParseContext<'_>,
     direction: Direction,
     data: Option<&[u8]>,
-) {
+) -> Result<(), Halt> {
+    if let (Some(tx), Some(data)) = (http.current(direction), data) {
+        let m = tx.message_mut(direction);
+        if m.packing == Packing::Lost {
+            m.message_len = m.message_len.saturating_add(data.len() as u64);
+            return Err(Halt::Fail);
+        }
+    }
     if http.bodies_unseen {
         if let (Some(tx), Some(data)) = (http.current(direction), data) {
             let m = tx.message_mut(direction);
@@ -25,7 +33,7 @@ pub(crate) fn decode_entity(
             let is_due = m.message_len >= tx.limits(direction).inspect_min;
             cx.trigger_raw[direction.index()] |= is_due;
         }
-        return;
+        return Ok(());
     }
     let mut files = http.files;
     let mut bombs = http.bombs;
@@ -70,6 +78,7 @@ pub(crate) fn decode_entity(
     for event in events {
         http.warn(direction, event);
     }
+    Ok(())
 }
 
 /// Takes a decoded piece; false ends the decoding.
@@ -308,31 +317,31 @@ pub(crate) fn gap_entity(http: &mut Http1, direction: Direction, len: u64) {
     let bodies_unseen = http.bodies_unseen;
     if let Some(tx) = http.current(direction) {
         let m = tx.message_mut(direction);
-        m.message_len = m.message_len.saturating_add(len);
-        if bodies_unseen {
+        if m.packing != Packing::None {
+            // What follows can't be decoded any more.
+            m.packing = Packing::Lost;
+            m.decoder = None;
             return;
         }
-        if m.decoder.take().is_some() {
-            // What follows can't be decoded any more.
-            let over = super::decoder::Decoder::ended();
-            m.decoder = Some(Box::new(over));
-        } else {
-            m.entity_len = m.entity_len.saturating_add(len);
-            // Rules see the body as if nothing were missing (as in Suricata); the file knows.
-            let limits = limits(tx, direction, &files);
-            let room = usize::try_from(len).unwrap_or(usize::MAX);
-            let taken = tx.message(direction).body.room(room, &limits) as u64;
-            let m = tx.message_mut(direction);
-            if m.files.current().is_none() && !m.is_file_done && direction == Direction::ToClient {
-                response_file(tx, &[], &mut files, &mut Vec::new());
-            }
-            let m = tx.message_mut(direction);
-            if let Some(file) = m.files.current() {
-                file.gap(taken);
-            }
-            if taken == 0 {
-                m.close_file(FileState::Truncated);
-            }
+        m.message_len = m.message_len.saturating_add(len);
+        if bodies_unseen || len == 0 {
+            return;
+        }
+        m.entity_len = m.entity_len.saturating_add(len);
+        // Rules see the body as if nothing were missing (as in Suricata); the file knows.
+        let limits = limits(tx, direction, &files);
+        let room = usize::try_from(len).unwrap_or(usize::MAX);
+        let taken = tx.message(direction).body.room(room, &limits) as u64;
+        let m = tx.message_mut(direction);
+        if m.files.current().is_none() && !m.is_file_done && direction == Direction::ToClient {
+            response_file(tx, &[], &mut files, &mut Vec::new());
+        }
+        let m = tx.message_mut(direction);
+        if let Some(file) = m.files.current() {
+            file.gap(taken);
+        }
+        if taken == 0 {
+            m.close_file(FileState::Truncated);
         }
     }
     http.files = files;

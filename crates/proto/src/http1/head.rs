@@ -4,6 +4,7 @@ use super::decoder::{Bounds, Decoder, Encoding};
 use super::events::Event;
 use super::headers::{Added, Field, Scan, Side, scan, scan_first};
 use super::limits::{self, ENCODING_LAYERS_MAX};
+use super::message::Packing;
 use super::parser::{Cursor, Halt, Http1};
 use super::request::oddity;
 use super::text::{contains_nocase, eq_nocase_nozero};
@@ -239,7 +240,11 @@ pub(crate) fn content_encodings(http: &mut Http1, side: Side) -> Result<(), Halt
             }
         }
     }
-    if !decoder.is_empty() && bombs < config.bombs_max && !bodies_unseen {
+    let is_packed = !decoder.is_empty() && bombs < config.bombs_max;
+    if is_packed {
+        tx.message_mut(direction).packing = Packing::Packed;
+    }
+    if is_packed && !bodies_unseen {
         let held = decoder.bytes_held();
         tx.message_mut(direction).decoder = Some(Box::new(decoder));
         http.unpacking.hold(held);

@@ -88,6 +88,18 @@ impl Views {
     }
 }
 
+/// Whether a body comes packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// It comes as it is.
+    #[default]
+    None,
+    /// It is to be decoded.
+    Packed,
+    /// Bytes of it are lost, so that what follows can't be decoded.
+    Lost,
+}
+
 /// A request or response.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
@@ -110,6 +122,7 @@ pub(crate) struct Message {
     pub(crate) looked: usize,
     pub(crate) coding: Coding,
     pub(crate) content_length: Option<u64>,
+    pub(crate) packing: Packing,
     pub(crate) decoder: Option<Box<Decoder>>,
     pub(crate) body: Body,
     /// Body bytes as sent, chunk framing included.
@@ -157,6 +170,7 @@ impl Message {
         self.looked = 0;
         self.coding = Coding::Unknown;
         self.content_length = None;
+        self.packing = Packing::None;
         self.decoder = None;
         self.body.clear();
         self.message_len = 0;

@@ -25,6 +25,7 @@ pub(crate) mod decoder;
 mod entity;
 mod events;
 mod flash;
+mod gzip;
 pub(crate) mod handover;
 mod head;
 mod headers;

@@ -450,11 +450,11 @@ impl Http1 {
         if stream.id == 0 && stream.state == State::Idle && self.txs.is_empty() {
             return Outcome::Done;
         }
-        let left = match direction {
+        let is_invalid = match direction {
             Direction::ToServer => self.request_gap(cx, len),
             Direction::ToClient => self.response_gap(cx, len),
         };
-        if left > 0 {
+        if is_invalid {
             self.warn(direction, Event::InvalidGap);
         }
         Outcome::Done

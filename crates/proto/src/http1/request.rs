@@ -407,13 +407,12 @@ impl Http1 {
             return Err(Halt::More);
         }
         self.request.left -= data.len() as u64;
-        decode_entity(self, cx, ToServer, Some(data));
+        decode_entity(self, cx, ToServer, Some(data))?;
         if self.request.left > 0 {
             return Err(Halt::More);
         }
         self.request.state = State::Finalize;
-        decode_entity(self, cx, ToServer, None);
-        Ok(())
+        decode_entity(self, cx, ToServer, None)
     }
 
     fn request_chunk_size(&mut self, input: &mut Cursor<'_>) -> Result<(), Halt> {
@@ -463,7 +462,7 @@ impl Http1 {
             return Err(Halt::More);
         }
         self.request.left -= data.len() as u64;
-        decode_entity(self, cx, ToServer, Some(data));
+        decode_entity(self, cx, ToServer, Some(data))?;
         if self.request.left == 0 {
             self.request.state = State::ChunkEnd;
         }
@@ -505,8 +504,7 @@ impl Http1 {
             if !method.is_empty() {
                 self.warn(ToServer, Event::RequestBodyUnexpected);
             }
-            decode_entity(self, cx, ToServer, Some(&line));
-            return Ok(());
+            return decode_entity(self, cx, ToServer, Some(&line));
         }
         self.request.line = line[..kept].to_vec();
         input.at = from;
@@ -519,7 +517,7 @@ impl Http1 {
         let http09 = tx.is_http09;
         if tx.request.progress < progress::COMPLETE {
             if matches!(tx.request.coding, Coding::Identity | Coding::Chunked) {
-                decode_entity(self, cx, ToServer, None);
+                decode_entity(self, cx, ToServer, None)?;
             }
             super::entity::close_entity(self, ToServer);
             let tx = self.tx_at(ToServer)?;
@@ -535,27 +533,25 @@ impl Http1 {
         Ok(())
     }
 
-    /// Bytes of the client are lost. Gives how many of them were where none may be missing.
-    pub(super) fn request_gap(&mut self, cx: &mut ParseContext<'_>, len: u64) -> u64 {
-        let mut left = len;
+    /// Bytes of the client are lost. Whether that is where none may be missing, which the end of a body is too.
+    pub(super) fn request_gap(&mut self, cx: &mut ParseContext<'_>, len: u64) -> bool {
         if self.request.state == State::BodyLength {
-            let n = left.min(self.request.left);
+            let n = len.min(self.request.left);
             super::entity::gap_entity(self, ToServer, n);
             self.request.left -= n;
-            left -= n;
             if self.request.left > 0 {
-                return 0;
+                return false;
             }
             self.request.state = State::Finalize;
-            decode_entity(self, cx, ToServer, None);
+            let _ = decode_entity(self, cx, ToServer, None);
         }
         if self.request.state == State::Ignore {
-            return 0;
+            return false;
         }
         if self.request.state == State::Finalize {
             let _ = self.request_complete(cx);
         }
-        left
+        true
     }
 }
 

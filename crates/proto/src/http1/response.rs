@@ -8,7 +8,7 @@ use super::events::Event;
 use super::handover::Handover;
 use super::head::{HeadStep, content_encodings, read_head};
 use super::headers::Side;
-use super::message::{Coding, Version, progress};
+use super::message::{Coding, Packing, Version, progress};
 use super::parser::{Cursor, Halt, Http1, State};
 use super::request::{oddity, parse_version};
 use super::text::{
@@ -198,7 +198,8 @@ impl Http1 {
                 return Ok(());
             }
             tx.response.decoder = None;
-            decode_entity(self, cx, ToClient, Some(line));
+            tx.response.packing = Packing::None;
+            decode_entity(self, cx, ToClient, Some(line))?;
             if behind.is_empty() {
                 let tx = self.tx_at(ToClient)?;
                 tx.response.coding = Coding::Identity;
@@ -449,13 +450,12 @@ impl Http1 {
             return self.response_cut(cx);
         }
         self.response.left -= data.len() as u64;
-        decode_entity(self, cx, ToClient, Some(data));
+        decode_entity(self, cx, ToClient, Some(data))?;
         if self.response.left > 0 {
             return Ok(());
         }
         self.response.state = State::Finalize;
-        decode_entity(self, cx, ToClient, None);
-        Ok(())
+        decode_entity(self, cx, ToClient, None)
     }
 
     /// No more bytes in a body: the end of it, if the server has closed.
@@ -463,9 +463,8 @@ impl Http1 {
         if !self.response.is_closed {
             return Err(Halt::More);
         }
-        decode_entity(self, cx, ToClient, None);
         self.response.state = State::Finalize;
-        Ok(())
+        decode_entity(self, cx, ToClient, None)
     }
 
     fn response_body_close(
@@ -486,8 +485,7 @@ impl Http1 {
                 m.message_len = m.message_len.saturating_add(seen);
             }
         }
-        decode_entity(self, cx, ToClient, Some(data));
-        Ok(())
+        decode_entity(self, cx, ToClient, Some(data))
     }
 
     fn response_chunk_size(&mut self, input: &mut Cursor<'_>) -> Result<(), Halt> {
@@ -548,7 +546,7 @@ impl Http1 {
             return self.response_cut(cx);
         }
         self.response.left -= data.len() as u64;
-        decode_entity(self, cx, ToClient, Some(data));
+        decode_entity(self, cx, ToClient, Some(data))?;
         if self.response.left == 0 {
             self.response.state = State::ChunkEnd;
         }
@@ -581,14 +579,12 @@ impl Http1 {
         if kept == 0 && input.rest().starts_with(b"\n") && is_body_line(input.rest()) {
             let junk = input.take_bytes(usize::MAX);
             self.warn(ToClient, Event::ResponseBodyUnexpected);
-            decode_entity(self, cx, ToClient, Some(junk));
-            return Ok(());
+            return decode_entity(self, cx, ToClient, Some(junk));
         }
         let Some(line) = self.response_take_line(input)? else { return Err(Halt::More) };
         if is_body_line(&line) {
             self.warn(ToClient, Event::ResponseBodyUnexpected);
-            decode_entity(self, cx, ToClient, Some(&line));
-            return Ok(());
+            return decode_entity(self, cx, ToClient, Some(&line));
         }
         self.response.line = line[..kept].to_vec();
         input.at = from;
@@ -600,7 +596,7 @@ impl Http1 {
         let tx = self.tx_at(ToClient)?;
         if tx.response.progress < progress::COMPLETE {
             if tx.response.coding != Coding::None {
-                decode_entity(self, cx, ToClient, None);
+                decode_entity(self, cx, ToClient, None)?;
             }
             close_entity(self, ToClient);
             self.tx_at(ToClient)?.response.progress = progress::COMPLETE;
@@ -642,24 +638,23 @@ impl Http1 {
         }
     }
 
-    /// Bytes of the server are lost. Gives how many of them were where none may be missing.
-    pub(super) fn response_gap(&mut self, cx: &mut ParseContext<'_>, len: u64) -> u64 {
-        let mut left = len;
+    /// Bytes of the server are lost. Whether that is where none may be missing, which the end of a body is too.
+    pub(super) fn response_gap(&mut self, cx: &mut ParseContext<'_>, len: u64) -> bool {
         match self.response.state {
             State::BodyClose => {
-                gap_entity(self, ToClient, left);
-                return 0;
+                // How long such a body is nobody said: Suricata does not count what is missing.
+                gap_entity(self, ToClient, 0);
+                return false;
             }
             State::BodyLength => {
-                let n = left.min(self.response.left);
+                let n = len.min(self.response.left);
                 gap_entity(self, ToClient, n);
                 self.response.left -= n;
-                left -= n;
                 if self.response.left > 0 {
-                    return 0;
+                    return false;
                 }
                 self.response.state = State::Finalize;
-                decode_entity(self, cx, ToClient, None);
+                let _ = decode_entity(self, cx, ToClient, None);
             }
             State::Idle
             | State::Line
@@ -677,7 +672,7 @@ impl Http1 {
         if self.response.state == State::Finalize {
             let _ = self.response_complete(cx);
         }
-        left
+        true
     }
 }
 

@@ -258,6 +258,30 @@ fn gaps() {
     assert_eq!(f.progress(1), [5, 5]);
 }
 
+/// Of a body that ends with the connection nobody said the length: what is lost is not counted (Suricata 8.0.7).
+#[test]
+fn a_body_without_length_does_not_count_gaps() {
+    let mut f = Flow::new();
+    f.client("GET /f HTTP/1.1\r\nHost: a\r\n\r\n").server("HTTP/1.1 200 OK\r\n\r\nab");
+    f.input(ToClient, Input::Gap { len: 6 }).server("yz").end();
+    assert_eq!(f.files(0, ToClient), [("/f".to_string(), 4, FileState::Closed)]);
+}
+
+/// Bytes of packed bodies are lost, whether or not anybody wants the body: what follows can't be decoded.
+#[test]
+fn gaps_of_packed_bodies() {
+    for encoding in ["gzip", "deflate", "br", "deflate, gzip"] {
+        for length in ["Content-Length: 100\r\n", ""] {
+            let mut f = Flow::new();
+            f.client("GET /f HTTP/1.1\r\nHost: a\r\n\r\n");
+            f.server(format!("HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\n{length}\r\n"));
+            f.input(ToClient, Input::Gap { len: 60 });
+            assert_eq!(f.outcome, Outcome::Done, "{encoding} {length}");
+            assert_eq!(f.server("x").outcome, Outcome::Error, "{encoding} {length}");
+        }
+    }
+}
+
 #[test]
 fn tunnels_and_upgrades_change_the_protocol() {
     let mut f = Flow::new();
@@ -587,7 +611,12 @@ fn nested_encodings_cost_linear_steps() {
     .take(60_000)
     .collect();
     for layers in 1..=6u64 {
-        let packed = (0..layers).fold(body.clone(), |inner, _| gzip(&inner));
+        // What the layers make: all but the outermost form.
+        let (mut packed, mut least) = (body.clone(), 0);
+        for _ in 0..layers {
+            least += packed.len() as u64;
+            packed = gzip(&packed);
+        }
         let names = vec!["gzip"; layers as usize].join(", ");
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Encoding: {names}\r\nContent-Length: {}\r\n\r\n",
@@ -601,9 +630,7 @@ fn nested_encodings_cost_linear_steps() {
                 f.server(part);
             }
             let made = f.parser.bytes_made() - decoders;
-            // Some bytes of gzip's frame are made by each layer but the innermost.
-            let least = layers * 60_000;
-            assert!((least..least + layers * 2_000).contains(&made), "{layers} {piece}: {made}");
+            assert!((least..least + layers * 100).contains(&made), "{layers} {piece}: {made}");
             assert_eq!(f.files(0, ToClient)[0].1, 60_000, "{layers} {piece}");
         }
     }
