@@ -218,14 +218,14 @@ fn check_serial(
 
 /// Bytes that a buffer must have for its contents, as Suricata 8.0.7 counts them: the first content with
 /// its offset, then what each relative one adds. A negated one behind the first adds its distance and `within` for itself
-/// only, and the most that one of them asks for counts. Later contents that are not relative do not count. `None`: a sum
+/// only, from there without the offset, and the most that one of them asks for counts. Later contents that are not relative do not count. `None`: a sum
 /// is below 0.
 fn required_len(b: &DraftBuffer) -> Option<u64> {
     let number = |o: Option<Operand<i32>>| match o {
         Some(Operand::Number(n)) => i64::from(n),
         _ => 0,
     };
-    let mut sum: i64 = 0;
+    let (mut sum, mut offset): (i64, i64) = (0, 0);
     let mut of_negated: Option<u64> = Some(0);
     let mut is_first = true;
     for x in &b.conditions {
@@ -233,10 +233,14 @@ fn required_len(b: &DraftBuffer) -> Option<u64> {
         let len = content.bytes.len() as i64;
         let distance = number(content.distance);
         match (std::mem::take(&mut is_first), content.is_relative()) {
-            (true, false) => sum = number(content.offset).saturating_add(len),
+            (true, false) => {
+                offset = number(content.offset);
+                sum = offset.saturating_add(len);
+            }
             (true, true) => sum = distance.saturating_add(len),
             (false, true) if content.is_negated() => {
-                let own = sum.saturating_add(distance).saturating_add(number(content.within));
+                let from = sum.saturating_sub(offset);
+                let own = from.saturating_add(distance).saturating_add(number(content.within));
                 of_negated =
                     of_negated.zip(u64::try_from(own).ok()).map(|(most, own)| most.max(own));
             }

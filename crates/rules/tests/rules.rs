@@ -111,6 +111,12 @@ fn sizes_are_compared_with_what_the_contents_need() {
             Some(7),
         ),
         ("content:\"boom\"; content:\"loom\"; distance:-8;", None),
+        ("content:\"abc\"; offset:13; content:!\"defgh\"; distance:1; within:30;", Some(33)),
+        ("content:\"abc\"; offset:13; content:!\"defgh\"; within:9;", Some(15)),
+        (
+            "content:\"abc\"; offset:7; content:!\"xy\"; distance:3; within:10; content:\"defgh\"; distance:2;",
+            Some(16),
+        ),
     ] {
         let refused = |size: &str| {
             (0..40)
