@@ -290,6 +290,38 @@ fn a_packed_body_with_lost_bytes_is_read_no_further() {
     assert_eq!(lengths(packed.len()), (vec![1_000, 2], 1));
 }
 
+/// A file with a hole is stored as it came, without the bytes that are lost, and rules find what came before the hole.
+#[test]
+fn a_file_with_a_hole_is_stored_and_inspected() {
+    let mut s = Session::opened(80);
+    s.says(ToServer, "PUT /p HTTP/1.1\r\nHost: h\r\nContent-Length: 300\r\n\r\n");
+    s.sends(ToServer, &[b'a'; 100]).loses(ToServer, 100).sends(ToServer, &[b'b'; 100]);
+    s.says(ToClient, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    s.packet(ToServer, ACK, b"");
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let configuration = "%YAML 1.1\n---\noutputs:\n  - file-store: {enabled: yes, version: 2, force-filestore: yes}\n\
+         \x20 - eve-log: {enabled: yes, filename: eve.json, types: [alert, files]}\n";
+    std::fs::write(path("c.yaml"), configuration).unwrap();
+    let rule = "alert http any any -> any any (file.data; content:\"aabb\"; sid:1;)\n";
+    std::fs::write(path("r.rules"), rule).unwrap();
+    std::fs::create_dir(path("out")).unwrap();
+    let capture = capture(folder.path(), "a.pcap", &s.packets);
+    let [config, rules, out] = ["c.yaml", "r.rules", "out"].map(path);
+    let files = ["suricata", "-c", &config, "-S", &rules, "-r", &capture, "-l", &out, "-k", "none"];
+    let ran = gabion(&files);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let text = std::fs::read_to_string(path("out/eve.json")).unwrap();
+    let records: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(records.iter().filter(|r| r["event_type"] == "alert").count(), 1, "{text}");
+    let file = &records.iter().find(|r| r["event_type"] == "fileinfo").unwrap()["fileinfo"];
+    assert_eq!((&file["stored"], &file["size"]), (&true.into(), &300.into()));
+    let sha256 = file["sha256"].as_str().unwrap();
+    let stored = format!("out/filestore/{}/{sha256}", &sha256[..2]);
+    let content = std::fs::read(path(&stored)).unwrap();
+    assert_eq!(content, [[b'a'; 100], [b'b'; 100]].concat());
+}
+
 /// EVE records of these types, by Suricata's command line and a configuration of their own.
 fn records_of_types(packets: &[Vec<u8>], types: &str, protocols: &str, rules: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();

@@ -138,10 +138,12 @@ pub struct File {
     pub sids: Vec<u32>,
     /// First bytes while it is not known what it is, then what it is.
     magic: Magic,
-    /// Content from [`File::content_start`] on.
+    /// Content from [`File::content_start`] on, without what was lost.
     content: Vec<u8>,
-    /// Position of the first byte still kept.
+    /// Position of the first byte still kept, among the bytes that came.
     content_start: u64,
+    /// Bytes that came.
+    present: u64,
     /// Content is kept.
     keep: bool,
     md5: Option<md5::Md5>,
@@ -187,6 +189,7 @@ impl File {
             magic: if wants.magic { Magic::Head(Vec::new()) } else { Magic::NotWanted },
             content: Vec::new(),
             content_start: 0,
+            present: 0,
             keep: wants.content,
             md5: wants.md5.then(md5::Md5::new),
             sha1: wants.sha1.then(sha1::Sha1::new),
@@ -201,6 +204,7 @@ impl File {
             return;
         }
         self.size += bytes.len() as u64;
+        self.present += bytes.len() as u64;
         self.look_at_head(bytes);
         if let Some(h) = &mut self.md5 {
             h.update(bytes);
@@ -216,14 +220,12 @@ impl File {
         }
     }
 
-    /// Notes lost bytes: they count into the size, hashes continue without them (Suricata names a
-    /// stored file by the SHA-256 of what was there).
+    /// Notes lost bytes: they count into the size; hashes and content continue without them (Suricata names a
+    /// stored file by the SHA-256 of what was there, and rules see what came before the hole next to what came after it).
     pub fn gap(&mut self, len: u64) {
         if self.state == FileState::Open {
             self.has_gaps = true;
             self.size += len;
-            self.content_start = self.size;
-            self.content.clear();
         }
     }
 
@@ -281,7 +283,7 @@ impl File {
         self.digests
     }
 
-    /// Content still kept, and the position of its first byte.
+    /// Content still kept, and the position of its first byte; what was lost has none.
     pub fn content(&self) -> (&[u8], u64) {
         (&self.content, self.content_start)
     }
@@ -300,7 +302,7 @@ impl File {
             self.content = Vec::new();
         }
         if !self.keep {
-            self.content_start = self.size;
+            self.content_start = self.present;
         }
         self.keep = keep;
     }
@@ -328,7 +330,7 @@ impl File {
         let is_over = at_end || self.state != FileState::Open;
         let is_small = (when.content_limit == 0 || self.size < when.content_limit)
             && self.size < when.min_size;
-        if self.size <= inspected || (is_small && !is_over) {
+        if self.present <= inspected || (is_small && !is_over) {
             return None;
         }
         let from = match inspected {

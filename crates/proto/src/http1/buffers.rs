@@ -382,13 +382,14 @@ fn file_window(tx: &Tx, direction: Direction, index: usize, how: Inspect) -> Opt
     let file = tx.message(direction).files.files.get(index)?;
     let inspected = how.inspected;
     let (data, start) = file.content();
+    let end = start + data.len() as u64;
     let is_over = file.state != crate::files::FileState::Open || how.at_end;
     let inline = limits.inline.unwrap_or(how.inline);
     let due = is_over || inline || file.size >= limits.inspect_min;
-    if !due || file.size == 0 || (inspected >= file.size && !is_over) {
+    if !due || end == 0 || (inspected >= end && !is_over) {
         return None;
     }
-    let from = super::body::window_start(inspected, file.size, limits).max(start);
+    let from = super::body::window_start(inspected, end, limits).max(start);
     let skip = usize::try_from(from - start).unwrap_or(usize::MAX);
     Some(Buffer { data: data.get(skip..).unwrap_or_default(), start: from, is_complete: is_over })
 }

@@ -258,6 +258,21 @@ fn gaps() {
     assert_eq!(f.progress(1), [5, 5]);
 }
 
+/// Rules see what an upload had before a hole next to what came after it, also where the hole ends the upload (Suricata 8.0.7).
+#[test]
+fn a_file_is_inspected_around_its_holes() {
+    for (after, expected) in [("", "before"), ("-after", "before-after")] {
+        let mut f = Flow::new();
+        let length = 6 + 10 + after.len();
+        f.client(format!("PUT /f HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\nbefore"));
+        f.input(ToServer, Input::Gap { len: 10 }).client(after);
+        assert_eq!(f.progress(0)[0], 5);
+        let file = f.parser.tx(0).and_then(|t| t.files(ToServer)?.files.first()).unwrap();
+        assert_eq!((file.size, file.has_gaps), (length as u64, true));
+        assert_eq!(file.content(), (expected.as_bytes(), 0));
+    }
+}
+
 /// Of a body that ends with the connection nobody said the length: what is lost is not counted (Suricata 8.0.7).
 #[test]
 fn a_body_without_length_does_not_count_gaps() {
