@@ -54,6 +54,11 @@ limits! { "flow";
     pub const ISLANDS_MAX: usize = 8_192,
         Loses("segments after more holes");
 
+    /// Inspections of a stream for rules that begin before the same hole again, since it is acknowledged in part.
+    /// Each looks once more at what follows the hole, so that without a limit a hole costs the square of that.
+    pub const HOLE_LOOKS_MAX: u8 = 16,
+        Spares("what follows the hole is inspected once more when all of the hole is acknowledged");
+
     /// Events a single packet can carry. The state machine sets at most four; one slot each for
     /// retransmission, overlap and depth.
     pub const EVENTS_PER_PACKET: usize = 8,

@@ -16,6 +16,7 @@ mod overlap;
 mod pool;
 mod store;
 
+use crate::limits::{HOLE_LOOKS_MAX, reached};
 use crate::policy::OsPolicy;
 use gabion_record::budget::Budget;
 pub(crate) use pool::BufferPool;
@@ -100,6 +101,8 @@ pub struct Stream {
     /// Number of bytes that the application layer needs before it is called again.
     needs: u64,
     raw: u64,
+    /// Inspections that left `raw` where it was, since the hole after it is not acknowledged to its end.
+    hole_looks: u8,
     /// Data from this offset on is not inspected as a stream.
     raw_end: Option<u64>,
     /// Highest acknowledgment before a reset, which counts all that is kept as acknowledged.
@@ -274,7 +277,8 @@ impl Stream {
     /// [`RawViews::next`] afterwards.
     ///
     /// As many bytes as were acknowledged are looked at, those of a hole before them counted. What is after a hole is
-    /// looked at once more the next time; a hole that is not acknowledged to its end stays (Suricata 8.0.7).
+    /// looked at once more the next time; a hole that is not acknowledged to its end stays (Suricata 8.0.7), for
+    /// [`HOLE_LOOKS_MAX`] inspections: more would cost the square of what follows the hole.
     pub fn raw_views(&self, chunk: u64, force: bool) -> Option<RawViews<'_>> {
         if self.marks.no_raw {
             return None;
@@ -303,7 +307,7 @@ impl Stream {
             at = offset + bytes.len() as u64;
             if offset == next {
                 next += len;
-            } else if offset <= limit {
+            } else if offset <= limit || self.hole_looks >= HOLE_LOOKS_MAX {
                 next = offset;
             }
         }
@@ -343,18 +347,26 @@ impl Stream {
 
     /// Marks everything before `to` as inspected.
     pub fn raw_advance(&mut self, to: u64) {
+        if to <= self.raw && self.hole_looks < HOLE_LOOKS_MAX {
+            self.hole_looks += 1;
+            if self.hole_looks == HOLE_LOOKS_MAX {
+                reached::HOLE_LOOKS_MAX.count();
+            }
+        }
+        self.move_raw(to);
+        self.marks.raw_due = false;
+    }
+
+    fn move_raw(&mut self, to: u64) {
         self.raw = self.raw.max(to);
         self.marks.no_raw |= self.raw_end.is_some_and(|end| self.raw >= end);
-        self.marks.raw_due = false;
     }
 
     /// No rule looks at this direction now: what could be inspected counts as inspected, and is not kept for rules.
     #[inline]
     pub fn pass_raw(&mut self) {
-        let is_due = self.marks.raw_due;
-        self.raw_advance(self.raw_limit());
         // That it was due is recorded, whether or not a rule looks.
-        self.marks.raw_due = is_due;
+        self.move_raw(self.raw_limit());
         self.marks.unread = true;
     }
 

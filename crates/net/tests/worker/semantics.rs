@@ -495,6 +495,24 @@ fn data_after_a_hole_is_due_with_what_was_acknowledged_before_it() {
     assert_alerts(&packets, &expected);
 }
 
+/// What follows a hole that is acknowledged in part is inspected with each packet, but not without end, as it costs the square
+/// of what follows: Suricata 8.0.7 alerts with all 40 packets, and at the end.
+#[test]
+fn what_follows_a_hole_is_inspected_a_bounded_number_of_times() {
+    let ack = tcp((1, 200), (4000, 9999), (1, 501 + 4_000), ACK, b"");
+    let mut packets = session(9999, &[]);
+    packets.push(ack);
+    for n in 0..40 {
+        let data = format!("begin{n}-----");
+        packets.push(tcp((200, 1), (9999, 4000), (501 + 6_000 + 12 * n, 1), ACK, data.as_bytes()));
+    }
+    let rules = r#"alert tcp any any -> any any (content:"begin0"; flow:to_client; sid:1; rev:1;)"#;
+    let (lines, _) = read(&engine(rules), &packets);
+    let alerts = alerts_of(&lines, 1);
+    assert_eq!(alerts[..17], (5..22).collect::<Vec<u64>>(), "{alerts:?}");
+    assert!(alerts.len() <= 18, "{alerts:?}");
+}
+
 /// As in Suricata 8.0.7 (`docs/semantics.md`, "When stream data is inspected"): a pattern is looked for in a segment that comes
 /// again, or after it was acknowledged, unless stream data is inspected with its packet.
 #[test]
