@@ -42,6 +42,12 @@ pub trait Transaction: Any + Send {
         None
     }
 
+    /// Whether anything came in that direction. False: none of its buffers has anything yet.
+    fn has_begun(&self, direction: Direction) -> bool {
+        let _ = direction;
+        true
+    }
+
     /// Instance `index` of buffer `local` in that direction; `None` when there is no such instance
     /// (or no window of a streaming buffer is due).
     fn buffer(

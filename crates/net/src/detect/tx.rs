@@ -205,6 +205,7 @@ fn one(
     } else if is_put_off(run, tx, (program, direction), how_whole, memory) {
         return Look::PutOff;
     }
+    let has_begun = tx.has_begun(direction);
     let mut searched = 0;
     let mut candidates = std::mem::take(&mut run.scratch.tx_candidates);
     candidates.clear();
@@ -220,6 +221,10 @@ fn one(
         // While a state lasts its buffers may still change: they count as scanned once it is left.
         if progress > b.progress || b.streaming {
             memory.scanned |= bit;
+        }
+        // Of hundreds of requests that are never answered no answer is searched.
+        if !has_begun {
+            continue;
         }
         let bytes = scan(run, tx, b, direction, how_whole, memory, &mut candidates);
         if !b.streaming {
@@ -289,7 +294,8 @@ fn one(
     // Windows that were due are inspected now, whether or not a rule looked at them. Their ends are noted once all are
     // known: buffers that differ in their transforms have one window.
     let mut ends: SmallVec<[WindowEnd; 4]> = SmallVec::new();
-    for b in program.buffers.iter().filter(|b| b.streaming && b.progress <= progress) {
+    let grown = |b: &&TxBuffer| has_begun && b.streaming && b.progress <= progress;
+    for b in program.buffers.iter().filter(grown) {
         for index in 0..instances(tx, b.local, direction, b.multi, true) {
             let inspect = Inspect { inspected: memory.window(b.local, index), ..how_whole };
             if let Some(w) = tx.buffer(b.local, direction, index, inspect) {

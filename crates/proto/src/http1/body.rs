@@ -12,6 +12,15 @@ use std::cell::Cell;
 /// A body, decoded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Body {
+    /// What came of it: many messages have none.
+    taken: Option<Box<Taken>>,
+    /// Which readers asked before any of it came.
+    early: [Cell<bool>; READERS],
+}
+
+/// What came of a body.
+#[derive(Clone, Debug, Default)]
+struct Taken {
     kept: Vec<u8>,
     /// Position of the first byte kept.
     start: u64,
@@ -28,80 +37,18 @@ pub(crate) struct Body {
 /// Buffers over one body that may be read at their own pace.
 pub(crate) const READERS: usize = 2;
 
-impl Body {
+impl Taken {
+    /// Nothing yet, of a body that these readers have asked for.
+    fn new(early: [bool; READERS]) -> Taken {
+        let readers = early.map(|has_asked| Cell::new(if has_asked { 0 } else { u64::MAX }));
+        Taken { readers, ..Taken::default() }
+    }
+
     /// Empties it and keeps the memory.
-    pub(crate) fn clear(&mut self) {
-        self.kept.clear();
-        (self.start, self.total, self.limit, self.is_cut) = (0, 0, 0, false);
-        for r in &self.readers {
-            r.set(u64::MAX);
-        }
-    }
-
-    /// Bytes taken so far.
-    pub(crate) fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// There was more than the limit.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.is_cut
-    }
-
-    /// Bytes that may still be taken of `len` more.
-    pub(crate) fn room(&self, len: usize, limits: &BodyLimits) -> usize {
-        if limits.limit == 0 {
-            return len;
-        }
-        let left = limits.limit.saturating_sub(self.total);
-        usize::try_from(left).unwrap_or(usize::MAX).min(len)
-    }
-
-    /// Appends what there is space for and returns its length.
-    pub(crate) fn append(&mut self, bytes: &[u8], limits: &BodyLimits) -> usize {
-        let n = self.room(bytes.len(), limits);
-        self.limit = limits.limit;
-        self.is_cut |= n < bytes.len();
-        self.prune(limits);
-        self.kept.extend_from_slice(&bytes[..n]);
-        self.total += n as u64;
-        n
-    }
-
-    /// What is kept, for logs.
-    pub(crate) fn kept(&self) -> &[u8] {
-        &self.kept
-    }
-
-    /// Bytes held.
-    pub(crate) fn bytes_held(&self) -> usize {
-        self.kept.capacity()
-    }
-
-    /// The window due for `reader`, if any.
-    pub(crate) fn window(
-        &self,
-        reader: usize,
-        how: Inspect,
-        is_over: bool,
-        limits: &BodyLimits,
-    ) -> Option<Buffer<'_>> {
-        if let Some(r) = self.readers.get(reader) {
-            r.set(how.inspected);
-        }
-        let at_limit = self.is_cut || (self.limit != 0 && self.total >= self.limit);
-        let is_complete = is_over || how.at_end || at_limit;
-        let is_inline = limits.inline.unwrap_or(how.inline);
-        if self.total == 0 || (how.inspected >= self.total && !is_complete) {
-            return None;
-        }
-        if !is_inline && !is_complete && self.total < limits.inspect_min {
-            return None;
-        }
-        let from = window_start(how.inspected, self.total, limits).max(self.start);
-        let skip = usize::try_from(from - self.start).unwrap_or(usize::MAX);
-        let data = self.kept.get(skip..).unwrap_or_default();
-        Some(Buffer { data, start: from, is_complete })
+    fn clear(&mut self) {
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.clear();
+        *self = Taken { kept, ..Taken::new([false; READERS]) };
     }
 
     /// Releases what no window will reach.
@@ -121,6 +68,91 @@ impl Body {
             self.kept.drain(..n);
             self.start += n as u64;
         }
+    }
+}
+
+impl Body {
+    /// Empties it and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.early = Default::default();
+        if let Some(taken) = &mut self.taken {
+            taken.clear();
+        }
+    }
+
+    /// Bytes taken so far.
+    pub(crate) fn total(&self) -> u64 {
+        self.taken.as_ref().map_or(0, |taken| taken.total)
+    }
+
+    /// There was more than the limit.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.taken.as_ref().is_some_and(|taken| taken.is_cut)
+    }
+
+    /// Bytes that may still be taken of `len` more.
+    pub(crate) fn room(&self, len: usize, limits: &BodyLimits) -> usize {
+        if limits.limit == 0 {
+            return len;
+        }
+        let left = limits.limit.saturating_sub(self.total());
+        usize::try_from(left).unwrap_or(usize::MAX).min(len)
+    }
+
+    /// Appends what there is space for and returns its length.
+    pub(crate) fn append(&mut self, bytes: &[u8], limits: &BodyLimits) -> usize {
+        let n = self.room(bytes.len(), limits);
+        let early = self.early.each_ref().map(Cell::get);
+        let taken = self.taken.get_or_insert_with(|| Box::new(Taken::new(early)));
+        taken.limit = limits.limit;
+        taken.is_cut |= n < bytes.len();
+        taken.prune(limits);
+        taken.kept.extend_from_slice(&bytes[..n]);
+        taken.total += n as u64;
+        n
+    }
+
+    /// What is kept, for logs.
+    pub(crate) fn kept(&self) -> &[u8] {
+        self.taken.as_ref().map_or(&[], |taken| &taken.kept)
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes_held(&self) -> usize {
+        self.taken.as_ref().map_or(0, |taken| size_of::<Taken>() + taken.kept.capacity())
+    }
+
+    /// The window due for `reader`, if any.
+    pub(crate) fn window(
+        &self,
+        reader: usize,
+        how: Inspect,
+        is_over: bool,
+        limits: &BodyLimits,
+    ) -> Option<Buffer<'_>> {
+        let Some(taken) = &self.taken else {
+            if let Some(has_asked) = self.early.get(reader) {
+                has_asked.set(true);
+            }
+            return None;
+        };
+        if let Some(r) = taken.readers.get(reader) {
+            r.set(how.inspected);
+        }
+        let (total, limit) = (taken.total, taken.limit);
+        let at_limit = taken.is_cut || (limit != 0 && total >= limit);
+        let is_complete = is_over || how.at_end || at_limit;
+        let is_inline = limits.inline.unwrap_or(how.inline);
+        if total == 0 || (how.inspected >= total && !is_complete) {
+            return None;
+        }
+        if !is_inline && !is_complete && total < limits.inspect_min {
+            return None;
+        }
+        let from = window_start(how.inspected, total, limits).max(taken.start);
+        let skip = usize::try_from(from - taken.start).unwrap_or(usize::MAX);
+        let data = taken.kept.get(skip..).unwrap_or_default();
+        Some(Buffer { data, start: from, is_complete })
     }
 }
 
@@ -149,7 +181,6 @@ mod tests {
     #[test]
     fn windows_follow_the_body() {
         let mut b = Body::default();
-        b.clear();
         let how = |inspected| Inspect { inspected, ..Inspect::default() };
         b.append(&[b'a'; 60], &LIMITS);
         assert_eq!(b.window(0, how(0), false, &LIMITS), None);
@@ -173,7 +204,6 @@ mod tests {
     fn an_unlimited_body_nobody_reads_stays_small() {
         let unlimited = BodyLimits { limit: 0, ..LIMITS };
         let mut b = Body::default();
-        b.clear();
         for _ in 0..100 {
             b.append(&[0; 64 * 1024], &unlimited);
         }

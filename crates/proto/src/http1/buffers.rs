@@ -310,10 +310,10 @@ pub(crate) fn buffer(
     let m = tx.message(direction);
     match local {
         Local::FileName => {
-            let file = m.files.files.get(index)?;
+            let file = m.file_list().get(index)?;
             return (!file.name.is_empty()).then(|| Buffer::whole(&file.name));
         }
-        Local::FileMagic => return m.files.files.get(index)?.magic_window(how),
+        Local::FileMagic => return m.file_list().get(index)?.magic_window(how),
         Local::FileData if direction == ToServer || index > 0 => {
             return file_window(tx, direction, index, how);
         }
@@ -337,21 +337,21 @@ pub(crate) fn buffer(
         Local::HostRaw => tx.uri_host.as_deref().or_else(|| field(b"host"))?,
         Local::Host => tx.host.as_deref()?,
         Local::UserAgent => field(b"user-agent")?,
-        Local::StatCode => m.in_line(&tx.status_text)?,
-        Local::StatMsg => m.in_line(&tx.status_message)?,
+        Local::StatCode => m.in_line(tx.status_text)?,
+        Local::StatMsg => m.in_line(tx.status_message)?,
         Local::Cookie if direction == ToServer => field(b"cookie")?,
         Local::Cookie => field(b"set-cookie")?,
         Local::HeaderRaw if is_connect(tx, direction) && !is_past_headers(tx, direction) => {
             return None;
         }
         Local::HeaderRaw if !m.is_head_whole && m.progress <= HEADERS => return None,
-        Local::HeaderRaw => m.headers.raw().get(..m.scanned)?,
+        Local::HeaderRaw => m.headers.raw().get(..m.scanned())?,
         Local::Start | Local::Header | Local::HeaderNames if !is_past_headers(tx, direction) => {
             return None;
         }
         Local::Start if m.line.is_empty() => return None,
         Local::Start => m.views().start.get_or_init(|| start(m)),
-        Local::Protocol => m.in_line(&m.protocol)?,
+        Local::Protocol => m.in_line(m.protocol)?,
         Local::Location => field(b"location")?,
         Local::Server => field(b"server")?,
         Local::ContentType => field(b"content-type")?,
@@ -379,7 +379,7 @@ pub(crate) fn buffer(
 /// Window of a file that travels to the server.
 fn file_window(tx: &Tx, direction: Direction, index: usize, how: Inspect) -> Option<Buffer<'_>> {
     let limits = tx.limits(direction);
-    let file = tx.message(direction).files.files.get(index)?;
+    let file = tx.message(direction).file_list().get(index)?;
     let inspected = how.inspected;
     let (data, start) = file.content();
     let end = start + data.len() as u64;
@@ -412,7 +412,7 @@ fn response_window(tx: &Tx, reader: usize, how: Inspect) -> Option<Buffer<'_>> {
 
 /// `Name: value` of every field in turn.
 fn each_header(m: &Message) -> (Vec<u8>, Vec<Range<usize>>) {
-    let mut text = Vec::with_capacity(m.scanned);
+    let mut text = Vec::with_capacity(m.scanned());
     let mut list = Vec::with_capacity(m.headers.len());
     for (name, value) in m.headers.iter() {
         let from = text.len();
@@ -437,7 +437,7 @@ fn headers(m: &Message) -> Vec<u8> {
     let is_cookie = |name: &[u8]| {
         name.eq_ignore_ascii_case(b"cookie") || name.eq_ignore_ascii_case(b"set-cookie")
     };
-    let mut out = Vec::with_capacity(m.scanned);
+    let mut out = Vec::with_capacity(m.scanned());
     put_headers(&mut out, m.headers.iter().filter(|(name, _)| !is_cookie(name)));
     out
 }
@@ -458,7 +458,7 @@ fn header_names(m: &Message) -> Vec<u8> {
 
 /// First line and fields. A response's line has its own line end as well.
 fn start(m: &Message) -> Vec<u8> {
-    let mut out = Vec::with_capacity(m.line.len() + m.scanned + 4);
+    let mut out = Vec::with_capacity(m.line.len() + m.scanned() + 4);
     out.extend_from_slice(&m.line);
     out.extend_from_slice(b"\r\n");
     put_headers(&mut out, m.headers.iter());

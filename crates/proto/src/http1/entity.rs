@@ -170,7 +170,7 @@ fn take_entity(
 /// because all are is not (Suricata 8.0.7).
 fn limits(tx: &Tx, direction: Direction, files: &FileContext) -> BodyLimits {
     let mut limits = *tx.limits(direction);
-    let last = tx.message(direction).files.files.last();
+    let last = tx.message(direction).file_list().last();
     let is_asked =
         last.is_some_and(|f| f.store && !f.sids.is_empty() && f.state == FileState::Open);
     if is_asked && limits.limit != 0 {
@@ -210,7 +210,7 @@ fn request_files(tx: &mut Tx, data: &[u8], files: &mut FileContext, events: &mut
                     tx.path = Some(path);
                 }
             }
-            if let Some(file) = tx.request.files.current() {
+            if let Some(file) = tx.request.current_file() {
                 file.append(data);
             }
         }
@@ -225,7 +225,7 @@ fn take_part(tx: &mut Tx, part: Part<'_>, files: &mut FileContext, events: &mut 
             tx.request.open_file(name, Direction::ToServer, files);
         }
         Part::Data(data) => {
-            if let Some(file) = tx.request.files.current() {
+            if let Some(file) = tx.request.current_file() {
                 file.append(data);
             }
         }
@@ -248,7 +248,10 @@ fn response_file(tx: &mut Tx, data: &[u8], files: &mut FileContext, events: &mut
         tx.response.is_file_done = true;
         let disposition = tx.response.headers.get(b"content-disposition");
         let unseen = tx.is_request_unseen.then(|| super::message::UNSEEN_TARGET.to_vec());
-        let name = disposition.and_then(file_name).or_else(|| tx.path.clone()).or(unseen);
+        let name = disposition
+            .and_then(file_name)
+            .or_else(|| tx.path.as_deref().map(<[u8]>::to_vec))
+            .or(unseen);
         if let Some(name) = name {
             let range = tx.response.headers.get(b"content-range").map(content_range);
             if range == Some(None) {
@@ -265,7 +268,7 @@ fn response_file(tx: &mut Tx, data: &[u8], files: &mut FileContext, events: &mut
             }
         }
     }
-    if let Some(file) = tx.response.files.current() {
+    if let Some(file) = tx.response.current_file() {
         file.append(data);
     }
 }
@@ -295,7 +298,7 @@ pub(crate) fn close_entity(http: &mut Http1, direction: Direction) {
 
 /// The range that a response's file is, when all of it came.
 fn piece(tx: &Tx) -> Option<FilePiece> {
-    let file = tx.response.files.files.last().filter(|f| f.state == FileState::Closed)?;
+    let file = tx.response.file_list().last().filter(|f| f.state == FileState::Closed)?;
     let (first, last) = file.range?;
     let range = content_range(tx.response.headers.get(b"content-range")?)?;
     let (bytes, at) = file.content();
@@ -333,11 +336,11 @@ pub(crate) fn gap_entity(http: &mut Http1, direction: Direction, len: u64) {
         let room = usize::try_from(len).unwrap_or(usize::MAX);
         let taken = tx.message(direction).body.room(room, &limits) as u64;
         let m = tx.message_mut(direction);
-        if m.files.current().is_none() && !m.is_file_done && direction == Direction::ToClient {
+        if m.current_file().is_none() && !m.is_file_done && direction == Direction::ToClient {
             response_file(tx, &[], &mut files, &mut Vec::new());
         }
         let m = tx.message_mut(direction);
-        if let Some(file) = m.files.current() {
+        if let Some(file) = m.current_file() {
             file.gap(taken);
         }
         if taken == 0 {

@@ -87,8 +87,8 @@ pub(crate) fn read_head(
         let tx = http.tx_at(direction)?;
         let field_limit = tx.config.field_limit;
         let m = tx.message_mut(direction);
-        let unread = m.headers.raw().get(m.scanned..).unwrap_or_default();
-        let mut looked = m.looked.saturating_sub(m.scanned);
+        let unread = m.headers.raw().get(m.scanned()..).unwrap_or_default();
+        let mut looked = m.looked.saturating_sub(m.scanned) as usize;
         let is_last = is_closed && input.is_empty();
         let scan = match m.scanned {
             // What an LF stands for depends on whether more follows.
@@ -96,7 +96,7 @@ pub(crate) fn read_head(
             0 => scan_first(side, unread, is_last, &mut looked),
             _ => scan(side, unread, is_last, &mut looked),
         };
-        m.looked = m.scanned + looked;
+        m.looked = m.scanned + looked as u32;
         match scan {
             Scan::Field(field) => {
                 lines = 1;
@@ -104,8 +104,8 @@ pub(crate) fn read_head(
                 continue;
             }
             Scan::End(n) => {
-                let end = m.scanned + n;
-                m.scanned = end;
+                let end = m.scanned() + n;
+                m.scanned = end as u32;
                 // Browsers take LF CR for a line end: a CR after a lone LF is no body.
                 let lone_lf = n == 1 && unread.first() == Some(&b'\n');
                 give_back(http, direction, end, input);
@@ -160,8 +160,8 @@ fn add_field(http: &mut Http1, side: Side, field: &Field) -> Result<(), Halt> {
     let tx = http.tx_at(direction)?;
     let headers_limit = tx.config.headers_limit;
     let m = tx.message_mut(direction);
-    let base = m.scanned;
-    m.scanned += field.len;
+    let base = m.scanned();
+    m.scanned += field.len as u32;
     if m.headers.len() > headers_limit {
         http.warn(direction, kinds.too_many);
         return Err(Halt::Fail);

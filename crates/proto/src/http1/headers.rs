@@ -11,7 +11,7 @@
 //! "http-evader" captures).
 
 use super::limits::{FOLDS_MAX, reached};
-use super::names::Names;
+use super::names::{self, Names};
 use super::text::{eq_nocase_nozero, is_space, is_token, prefix};
 use std::ops::Range;
 
@@ -393,14 +393,21 @@ pub(crate) enum Added {
 pub(crate) struct Headers {
     /// The block as sent, trailers included.
     raw: Vec<u8>,
-    /// Folded and joined values.
-    joined: Vec<u8>,
     list: Vec<Entry>,
-    /// Where they are, by name.
-    names: Names,
+    /// What most blocks have no use for.
+    rare: Option<Box<Rare>>,
     /// Lengths of their names, a bit each: most fields that rules ask for are in few messages.
     lengths: u32,
     repetitions: u16,
+}
+
+/// What of a table only blocks with folded or repeated fields, or with many, have.
+#[derive(Clone, Debug, Default)]
+struct Rare {
+    /// Folded and joined values.
+    joined: Vec<u8>,
+    /// Where the fields are, by name.
+    names: Names,
 }
 
 /// The bit of a name with that many bytes that are not NUL.
@@ -436,24 +443,29 @@ impl Headers {
     /// Forgets everything, the block as well, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.list.clear();
-        self.names.clear();
         self.raw.clear();
-        self.joined.clear();
+        if let Some(rare) = &mut self.rare {
+            rare.names.clear();
+            rare.joined.clear();
+        }
         self.lengths = 0;
         self.repetitions = 0;
     }
 
     /// Bytes held.
     pub(crate) fn bytes_held(&self) -> usize {
-        self.raw.capacity()
-            + self.joined.capacity()
-            + self.list.capacity() * size_of::<Entry>()
-            + self.names.bytes_held()
+        let rare = self
+            .rare
+            .as_ref()
+            .map_or(0, |rare| size_of::<Rare>() + rare.joined.capacity() + rare.names.bytes_held());
+        self.raw.capacity() + self.list.capacity() * size_of::<Entry>() + rare
     }
 
     fn text(&self, range: &Range<u32>) -> &[u8] {
-        let (text, base) =
-            if range.start >= JOINED { (&self.joined, JOINED) } else { (&self.raw, 0) };
+        let (text, base) = match &self.rare {
+            Some(rare) if range.start >= JOINED => (&rare.joined, JOINED),
+            _ => (&self.raw, 0),
+        };
         text.get((range.start - base) as usize..(range.end - base) as usize).unwrap_or_default()
     }
 
@@ -474,9 +486,14 @@ impl Headers {
 
     /// The first field of that hash whose name is it.
     fn find(&self, hash: u32, name: &[u8], is_it: impl Fn(&[u8]) -> bool) -> Option<usize> {
-        self.names.find(name, self.list.len(), |at| {
-            self.list.get(at).is_some_and(|e| e.hash == hash && is_it(self.text(&e.name)))
-        })
+        let is_it = |at| {
+            let entry: Option<&Entry> = self.list.get(at);
+            entry.is_some_and(|e| e.hash == hash && is_it(self.text(&e.name)))
+        };
+        match &self.rare {
+            Some(rare) => rare.names.find(name, self.list.len(), is_it),
+            None => names::find_among(self.list.len(), is_it),
+        }
     }
 
     /// Where a field of that very name (case aside) is.
@@ -497,12 +514,14 @@ impl Headers {
                 Value::Folded(text) => self.keep(text),
             };
             self.lengths |= length_bit(self.text(&name).iter().filter(|b| **b != 0).count());
+            if self.list.capacity() == 0 {
+                // Requests of one field are those of which a client can send most.
+                self.list.reserve_exact(1);
+            }
             self.list.push(Entry { hash, name, value, is_repeated: false });
-            let mut names = std::mem::take(&mut self.names);
-            names.add(self.list.len(), |at| {
-                self.list.get(at).map(|e| self.text(&e.name)).unwrap_or_default()
-            });
-            self.names = names;
+            if names::are_many(self.list.len()) {
+                self.note_last_name();
+            }
             return (Added::New, false);
         };
         let mut added = Added::Second;
@@ -531,10 +550,21 @@ impl Headers {
         (added, false)
     }
 
+    /// Notes where the last field is, in a block of many.
+    #[cold]
+    fn note_last_name(&mut self) {
+        let mut names = std::mem::take(&mut self.rare.get_or_insert_default().names);
+        names.add(self.list.len(), |at| {
+            self.list.get(at).map(|e| self.text(&e.name)).unwrap_or_default()
+        });
+        self.rare.get_or_insert_default().names = names;
+    }
+
     fn keep(&mut self, text: &[u8]) -> Range<u32> {
-        let from = JOINED + self.joined.len() as u32;
-        self.joined.extend_from_slice(text);
-        from..JOINED + self.joined.len() as u32
+        let joined = &mut self.rare.get_or_insert_default().joined;
+        let from = JOINED + joined.len() as u32;
+        joined.extend_from_slice(text);
+        from..JOINED + joined.len() as u32
     }
 }
 
@@ -667,6 +697,7 @@ mod tests {
 
     /// A block of this many fields, each of a name of its own: they are added, and each is asked for once.
     fn steps_of_names(count: usize) -> u64 {
+        names::STEPS.set(0);
         let mut h = Headers::default();
         for n in 0..count {
             let line = format!("{}n{n}:{n}\r\n", if n % 3 == 0 { "\0" } else { "" });
@@ -681,7 +712,7 @@ mod tests {
             assert_eq!(h.get(format!("n{n}").as_bytes()), Some(n.to_string().as_bytes()));
         }
         assert_eq!(h.get(b"n"), None);
-        h.names.steps()
+        names::STEPS.get()
     }
 
     /// However many fields a block has, one more is as cheap as the ones before, and so is finding it.

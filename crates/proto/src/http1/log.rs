@@ -126,8 +126,8 @@ pub(crate) fn text(tx: &Tx, part: TxText<'_>, to: TakeText<'_>) {
         TxText::Host => tx.host.as_deref(),
         TxText::Target => tx.target(),
         TxText::Method => tx.method(),
-        TxText::Protocol => tx.request.in_line(&tx.request.protocol),
-        TxText::Status => tx.response.in_line(&tx.status_text).map(trim_end),
+        TxText::Protocol => tx.request.in_line(tx.request.protocol),
+        TxText::Status => tx.response.in_line(tx.status_text).map(trim_end),
         TxText::RequestLength => return number(tx.request.message_len, to),
         TxText::ResponseLength => return number(tx.response.message_len, to),
         TxText::RequestField(name) => field(&tx.request, name),
@@ -200,12 +200,12 @@ fn extended(tx: &Tx, json: &mut Json) {
     if let Some(method) = tx.method() {
         json.field("http_method", method);
     }
-    if let Some(protocol) = tx.request.in_line(&tx.request.protocol) {
+    if let Some(protocol) = tx.request.in_line(tx.request.protocol) {
         json.field("protocol", protocol);
     }
     if let Some(status) = tx.status {
         json.number("status", status);
-    } else if let Some(text) = tx.response.in_line(&tx.status_text) {
+    } else if let Some(text) = tx.response.in_line(tx.status_text) {
         json.field("status_string", trim_end(text));
     }
     if let Some(location) = value(&tx.response, b"location") {

@@ -14,6 +14,7 @@ use crate::files::{File, FileList, FileState, FileWants};
 use crate::transaction::EventList;
 use gabion_record::Direction;
 use std::cell::OnceCell;
+use std::num::NonZeroU32;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
@@ -88,6 +89,26 @@ impl Views {
     }
 }
 
+/// A part of a message's first line, which the limits keep far below 4 GiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    from: u32,
+    /// One more than the place of its end, so that no part takes no memory of its own.
+    past_end: NonZeroU32,
+}
+
+impl Span {
+    /// The part at these places.
+    pub(crate) fn new(at: Range<usize>) -> Option<Span> {
+        let past_end = u32::try_from(at.end).ok()?.checked_add(1)?;
+        Some(Span { from: u32::try_from(at.start).ok()?, past_end: NonZeroU32::new(past_end)? })
+    }
+
+    fn range(self) -> Range<usize> {
+        self.from as usize..self.past_end.get() as usize - 1
+    }
+}
+
 /// Whether a body comes packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Packing {
@@ -114,12 +135,12 @@ pub(crate) struct Message {
     pub(crate) line: Vec<u8>,
     pub(crate) version: Version,
     /// The protocol as written, in `line`.
-    pub(crate) protocol: Option<Range<usize>>,
+    pub(crate) protocol: Option<Span>,
     pub(crate) headers: Headers,
-    /// Bytes of the header block that were read.
-    pub(crate) scanned: usize,
+    /// See [`Message::scanned`].
+    pub(crate) scanned: u32,
     /// Before this place of the block there is no unread colon or end of line.
-    pub(crate) looked: usize,
+    pub(crate) looked: u32,
     pub(crate) coding: Coding,
     pub(crate) content_length: Option<u64>,
     pub(crate) packing: Packing,
@@ -129,7 +150,8 @@ pub(crate) struct Message {
     pub(crate) message_len: u64,
     /// Body bytes decoded.
     pub(crate) entity_len: u64,
-    pub(crate) files: FileList,
+    /// Its files, if it had any.
+    pub(crate) files: Option<Box<FileList>>,
     /// No (further) file is to be opened for the body.
     pub(crate) is_file_done: bool,
     /// Made when one of them is first asked for: of many messages none is.
@@ -137,15 +159,9 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    fn empty() -> Message {
-        let mut message = Message::default();
-        message.body.clear();
-        message
-    }
-
     /// One that ended before it began.
     fn ended() -> Message {
-        let mut message = Message::empty();
+        let mut message = Message::default();
         message.end();
         message
     }
@@ -175,7 +191,7 @@ impl Message {
         self.body.clear();
         self.message_len = 0;
         self.entity_len = 0;
-        self.files.files.clear();
+        self.files = None;
         self.is_file_done = false;
         self.views = OnceCell::new();
     }
@@ -191,13 +207,28 @@ impl Message {
     }
 
     /// A part of the first line.
-    pub(crate) fn in_line(&self, range: &Option<Range<usize>>) -> Option<&[u8]> {
-        self.line.get(range.clone()?)
+    pub(crate) fn in_line(&self, span: Option<Span>) -> Option<&[u8]> {
+        self.line.get(span?.range())
+    }
+
+    /// Its files, oldest first.
+    pub(crate) fn file_list(&self) -> &[File] {
+        self.files.as_ref().map_or(&[], |list| &list.files)
+    }
+
+    /// The file that is open, if any.
+    pub(crate) fn current_file(&mut self) -> Option<&mut File> {
+        self.files.as_mut()?.current()
+    }
+
+    /// Bytes of the header block that were read.
+    pub(crate) fn scanned(&self) -> usize {
+        self.scanned as usize
     }
 
     /// Ends the file that is open.
     pub(crate) fn close_file(&mut self, state: FileState) {
-        if let Some(file) = self.files.current() {
+        if let Some(file) = self.current_file() {
             let state = if file.has_gaps { FileState::Truncated } else { state };
             file.close(state);
         }
@@ -224,7 +255,7 @@ impl Message {
         self.line.capacity()
             + self.headers.bytes_held()
             + self.body.bytes_held()
-            + self.files.bytes_held()
+            + self.files.as_ref().map_or(0, |list| size_of::<FileList>() + list.bytes_held())
             + self.views.get().map_or(0, |views| size_of::<Views>() + views.bytes_held())
             + self.decoder.as_ref().map_or(0, |d| d.bytes_held())
     }
@@ -260,6 +291,11 @@ impl Response {
         }
     }
 
+    /// Whether something of it came.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.message.is_some()
+    }
+
     /// The message, if something of it came.
     pub(crate) fn started_mut(&mut self) -> Option<&mut Message> {
         self.message.as_deref_mut()
@@ -271,7 +307,7 @@ impl Deref for Response {
 
     fn deref(&self) -> &Message {
         thread_local! {
-            static MISSING: &'static Message = Box::leak(Box::new(Message::empty()));
+            static MISSING: &'static Message = Box::leak(Box::default());
             static ENDED: &'static Message = Box::leak(Box::new(Message::ended()));
         }
         match &self.message {
@@ -284,10 +320,13 @@ impl Deref for Response {
 
 impl DerefMut for Response {
     fn deref_mut(&mut self) -> &mut Message {
-        let first = if self.has_ended { Message::ended } else { Message::empty };
+        let first = if self.has_ended { Message::ended } else { Message::default };
         self.message.get_or_insert_with(|| Box::new(first()))
     }
 }
+
+/// Irregularities that a request can have when it is over.
+const AT_END: usize = 4;
 
 /// One request with its response.
 #[derive(Debug)]
@@ -298,29 +337,29 @@ pub(crate) struct Tx {
     pub(crate) response: Response,
     pub(crate) events: EventList,
 
-    pub(crate) method: Option<Range<usize>>,
-    pub(crate) target: Option<Range<usize>>,
+    pub(crate) method: Option<Span>,
+    pub(crate) target: Option<Span>,
     /// The request never came: its target is a stand-in.
     pub(crate) is_request_unseen: bool,
     /// A request line without protocol.
     pub(crate) is_http09: bool,
-    pub(crate) uri: Option<Vec<u8>>,
-    pub(crate) path: Option<Vec<u8>>,
+    pub(crate) uri: Option<Box<[u8]>>,
+    pub(crate) path: Option<Box<[u8]>>,
     /// Host of the target, normalized.
-    pub(crate) uri_host: Option<Vec<u8>>,
+    pub(crate) uri_host: Option<Box<[u8]>>,
     /// That host is none, or its port.
     pub(crate) is_uri_host_invalid: bool,
-    pub(crate) host: Option<Vec<u8>>,
+    pub(crate) host: Option<Box<[u8]>>,
     pub(crate) port: Option<u16>,
     pub(crate) request_body: RequestBody,
 
-    pub(crate) status_text: Option<Range<usize>>,
+    pub(crate) status_text: Option<Span>,
     /// 100 to 999, when it is a number.
     pub(crate) status: Option<u16>,
-    pub(crate) status_message: Option<Range<usize>>,
+    pub(crate) status_message: Option<Span>,
     pub(crate) seen_continue: bool,
-    /// Irregularities of the request that are reported when it is over.
-    pub(crate) at_end: Vec<Event>,
+    /// Irregularities of the request that are reported when it is over: of its host, and the way it authenticates.
+    pub(crate) at_end: [Option<Event>; AT_END],
     /// Kinds of oddities already reported, one bit each.
     pub(crate) reported: u16,
 }
@@ -330,7 +369,7 @@ pub(crate) const UNSEEN_TARGET: &[u8] = b"/libhtp::request_uri_not_seen";
 
 impl Tx {
     pub(crate) fn new(id: u64, config: Arc<Config>) -> Tx {
-        let mut tx = Tx {
+        Tx {
             id,
             config,
             request: Message::default(),
@@ -351,11 +390,9 @@ impl Tx {
             status: None,
             status_message: None,
             seen_continue: false,
-            at_end: Vec::new(),
+            at_end: [None; AT_END],
             reported: 0,
-        };
-        tx.request.body.clear();
-        tx
+        }
     }
 
     /// Makes a new transaction of an old one.
@@ -404,6 +441,13 @@ impl Tx {
         if is_repeated { self.events.add(event as u16) } else { self.events.set(event as u16) }
     }
 
+    /// Notes an irregularity that is reported when the request is over.
+    pub(crate) fn raise_at_end(&mut self, event: Event) {
+        if let Some(free) = self.at_end.iter_mut().find(|e| e.is_none()) {
+            *free = Some(event);
+        }
+    }
+
     /// True the first time it is asked for `kind` (a bit).
     pub(crate) fn first_time(&mut self, kind: u16) -> bool {
         let first = self.reported & kind == 0;
@@ -412,7 +456,7 @@ impl Tx {
     }
 
     pub(crate) fn method(&self) -> Option<&[u8]> {
-        self.request.in_line(&self.method)
+        self.request.in_line(self.method)
     }
 
     /// The target as sent.
@@ -420,7 +464,7 @@ impl Tx {
         if self.is_request_unseen {
             return Some(UNSEEN_TARGET);
         }
-        self.request.in_line(&self.target)
+        self.request.in_line(self.target)
     }
 
     pub(crate) fn is_method(&self, method: &[u8]) -> bool {
@@ -450,15 +494,16 @@ impl Message {
         direction: Direction,
         context: &mut FileContext,
     ) -> Option<&mut File> {
-        if !crate::limits::reached::FILES_PER_FLOW_MAX.has_room(self.files.files.len()) {
+        if !crate::limits::reached::FILES_PER_FLOW_MAX.has_room(self.file_list().len()) {
             return None;
         }
         context.last_id = context.last_id.wrapping_add(1);
-        // Most messages have one; a vector would keep room for four.
-        if self.files.files.is_empty() {
-            self.files.files.reserve_exact(1);
+        let files = &mut self.files.get_or_insert_default().files;
+        // Most messages with files have one; a vector would keep room for four.
+        if files.is_empty() {
+            files.reserve_exact(1);
         }
-        self.files.files.push(File::open(context.last_id, name, direction, context.wants));
-        self.files.files.last_mut()
+        files.push(File::open(context.last_id, name, direction, context.wants));
+        files.last_mut()
     }
 }

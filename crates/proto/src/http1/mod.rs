@@ -216,6 +216,10 @@ impl Transaction for Tx {
         m.ended_at.unwrap_or(m.progress)
     }
 
+    fn has_begun(&self, direction: Direction) -> bool {
+        direction == Direction::ToServer || self.response.has_begun()
+    }
+
     fn buffer(
         &self,
         local: u16,
@@ -230,9 +234,9 @@ impl Transaction for Tx {
         match Local::from_number(local) {
             // A response is a body, whether it is a file or not.
             Some(Local::FileData) if direction == Direction::ToClient => {
-                self.response.files.files.len().max(1)
+                self.response.file_list().len().max(1)
             }
-            Some(Local::FileData | Local::FileMagic) => self.message(direction).files.files.len(),
+            Some(Local::FileData | Local::FileMagic) => self.message(direction).file_list().len(),
             _ => 1,
         }
     }
@@ -242,13 +246,13 @@ impl Transaction for Tx {
     }
 
     fn files(&self, direction: Direction) -> Option<&FileList> {
-        Some(&self.message(direction).files)
+        self.message(direction).files.as_deref()
     }
 
     fn files_mut(&mut self, direction: Direction) -> Option<&mut FileList> {
         match direction {
-            Direction::ToServer => Some(&mut self.request.files),
-            Direction::ToClient => Some(&mut self.response.started_mut()?.files),
+            Direction::ToServer => self.request.files.as_deref_mut(),
+            Direction::ToClient => self.response.started_mut()?.files.as_deref_mut(),
         }
     }
 

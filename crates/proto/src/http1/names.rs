@@ -5,7 +5,6 @@
 //! reading the block does. So a block with many fields gets a hash table; one with few is looked
 //! through, which is as fast and needs none.
 
-use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 
@@ -20,8 +19,26 @@ const PIECE: usize = 32;
 pub(super) struct Names {
     /// Place of a field, from 1; 0 is free. A power of two of them, or none.
     slots: Vec<u32>,
-    /// Fields examined so far.
-    steps: Cell<u64>,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Fields that were examined.
+    pub(super) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// A field is examined.
+fn count_step() {
+    #[cfg(test)]
+    STEPS.set(STEPS.get() + 1);
+}
+
+/// The first of `count` fields with the name that is looked for, where no places are noted: `is_it` says which has it.
+pub(super) fn find_among(count: usize, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+    (0..count).find(|at| {
+        count_step();
+        is_it(*at)
+    })
 }
 
 /// Hash of a name in lower case without NUL bytes, by a key of this process: the sender of the names
@@ -44,6 +61,11 @@ fn keyed(name: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// Whether the places of the fields of a block of that many fields are noted.
+pub(super) fn are_many(fields: usize) -> bool {
+    fields > FEW
+}
+
 impl Names {
     /// Forgets all and keeps the memory.
     pub(super) fn clear(&mut self) {
@@ -54,12 +76,6 @@ impl Names {
         self.slots.capacity() * size_of::<u32>()
     }
 
-    /// Fields examined so far.
-    #[cfg(test)]
-    pub(super) fn steps(&self) -> u64 {
-        self.steps.get()
-    }
-
     /// The first of `count` fields with this name: `is_it` says which has it.
     pub(super) fn find(
         &self,
@@ -67,14 +83,13 @@ impl Names {
         count: usize,
         is_it: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        let is_it = |at: &usize| {
-            self.steps.set(self.steps.get().wrapping_add(1));
-            is_it(*at)
-        };
         if self.slots.is_empty() {
-            return (0..count).find(is_it);
+            return find_among(count, is_it);
         }
-        self.chain(name).map_while(|(_, at)| at).find(is_it)
+        self.chain(name).map_while(|(_, at)| at).find(|at| {
+            count_step();
+            is_it(*at)
+        })
     }
 
     /// Slots from that of a name on, each with the field that is there.
@@ -88,11 +103,8 @@ impl Names {
         })
     }
 
-    /// Adds the last of `count` fields; `name` gives the name of each.
+    /// Adds the last of `count` fields, which are many; `name` gives the name of each.
     pub(super) fn add<'n>(&mut self, count: usize, name: impl Fn(usize) -> &'n [u8]) {
-        if count <= FEW {
-            return;
-        }
         let mut from = count - 1;
         if self.slots.len() < 2 * count {
             self.slots.clear();

@@ -7,7 +7,7 @@ use super::entity::decode_entity;
 use super::events::Event;
 use super::head::{HeadStep, content_encodings, read_head};
 use super::headers::Side;
-use super::message::{Coding, Tx, Version, progress};
+use super::message::{Coding, Span, Tx, Version, progress};
 use super::parser::{Cursor, Halt, Http1, State};
 use super::text::{
     ChunkSize, chomp, chunk_size, contains_nocase, content_length, is_bad_chunk_start,
@@ -17,7 +17,6 @@ use super::uri::{self, host_port};
 use super::{limits, settings::Personality};
 use crate::ParseContext;
 use gabion_record::Direction::ToServer;
-use std::ops::Range;
 
 /// Methods a request line is recognized by.
 pub(crate) const METHODS: [&[u8]; 28] = [
@@ -168,15 +167,15 @@ impl Http1 {
             if tx.is_method(b"CONNECT") {
                 // An authority, not a URI.
                 if let Some(hp) = host_port(&target) {
-                    tx.uri_host = Some(hp.host.to_ascii_lowercase());
+                    tx.uri_host = Some(hp.host.to_ascii_lowercase().into());
                     tx.port = hp.port;
                     is_host_invalid = !hp.is_valid;
                 }
             } else {
                 let n = uri::normalize(&uri::split(&target), &config.uri);
-                tx.uri = n.text;
-                tx.path = n.path;
-                tx.uri_host = n.host;
+                tx.uri = n.text.map(Vec::into_boxed_slice);
+                tx.path = n.path.map(Vec::into_boxed_slice);
+                tx.uri_host = n.host.map(Vec::into_boxed_slice);
                 tx.port = n.port;
                 is_double_encoded = n.is_double_encoded;
                 is_host_invalid = n.is_host_invalid;
@@ -208,7 +207,7 @@ impl Http1 {
         let (method, rest) = split_prefix(rest, |b| !is_space(b));
         let (delimiter, rest) = split_prefix(rest, is_space);
         let method_from = if apache { 0 } else { space.len() };
-        tx.method = Some(method_from..space.len() + method.len());
+        tx.method = Span::new(method_from..space.len() + method.len());
         let known = is_known_method(tx.method().unwrap_or_default());
         let mut warnings = Vec::new();
         if !space.is_empty() {
@@ -232,7 +231,7 @@ impl Http1 {
                 warnings.push(Event::RequestLineUnknownMethod);
             }
         } else {
-            tx.target = range_in(line, target);
+            tx.target = span_in(line, target);
             if protocol.is_empty() {
                 tx.is_http09 = true;
                 tx.request.version = Version::V09;
@@ -240,7 +239,7 @@ impl Http1 {
                     warnings.push(Event::RequestLineUnknownMethodNoProtocol);
                 }
             } else {
-                tx.request.protocol = range_in(line, protocol);
+                tx.request.protocol = span_in(line, protocol);
                 let (version, extra) = parse_version(protocol);
                 tx.request.version = version;
                 if extra {
@@ -321,14 +320,14 @@ impl Http1 {
             self.warn(ToServer, event);
         }
         let tx = self.tx_at(ToServer)?;
-        tx.at_end = request_host(tx);
+        request_host(tx);
         let is_connect = tx.is_method(b"CONNECT");
         let authorization = tx.request.headers.get(b"authorization");
         let unrecognized = authorization.is_some_and(|a| {
             ![&b"basic"[..], b"digest", b"bearer"].iter().any(|k| starts_with_nocase(a, k))
         });
         if unrecognized {
-            tx.at_end.push(Event::AuthUnrecognized);
+            tx.raise_at_end(Event::AuthUnrecognized);
         }
         content_encodings(self, Side::Request)?;
         if is_connect {
@@ -523,7 +522,7 @@ impl Http1 {
             let tx = self.tx_at(ToServer)?;
             tx.request.progress = progress::COMPLETE;
             // Suricata reports these when the request is over: never of a CONNECT that is accepted.
-            for event in std::mem::take(&mut tx.at_end) {
+            for event in std::mem::take(&mut tx.at_end).into_iter().flatten() {
                 self.warn(ToServer, event);
             }
             cx.trigger_raw[0] = true;
@@ -607,26 +606,25 @@ fn request_framing(http: &mut Http1) -> Result<Vec<Event>, Halt> {
 }
 
 /// Host and port the request is for: the target's before the Host field's.
-fn request_host(tx: &mut Tx) -> Vec<Event> {
-    let mut events = Vec::new();
+fn request_host(tx: &mut Tx) {
     if tx.is_uri_host_invalid {
-        events.push(Event::UriHostInvalid);
+        tx.raise_at_end(Event::UriHostInvalid);
     }
     tx.host = tx.uri_host.clone();
     let Some(field) = tx.request.headers.get(b"host").map(<[u8]>::to_vec) else {
         if tx.request.version >= Version::V11 {
-            events.push(Event::MissingHostHeader);
+            tx.raise_at_end(Event::MissingHostHeader);
         }
-        return events;
+        return;
     };
     match host_port(&field) {
         Some(hp) => {
             if !hp.is_valid {
-                events.push(Event::HeaderHostInvalid);
+                tx.raise_at_end(Event::HeaderHostInvalid);
             }
             match &tx.host {
                 None => {
-                    tx.host = Some(hp.host.to_ascii_lowercase());
+                    tx.host = Some(hp.host.to_ascii_lowercase().into());
                     if hp.has_port {
                         tx.port = hp.port;
                     }
@@ -635,21 +633,21 @@ fn request_host(tx: &mut Tx) -> Vec<Event> {
                     let other_host = !host.eq_ignore_ascii_case(hp.host);
                     let other_port = hp.has_port && tx.port.is_some() && tx.port != hp.port;
                     if other_host || other_port {
-                        events.push(Event::HostHeaderAmbiguous);
+                        tx.raise_at_end(Event::HostHeaderAmbiguous);
                     }
                 }
             }
         }
-        None if tx.host.is_some() => events.push(Event::HostHeaderAmbiguous),
+        None if tx.host.is_some() => tx.raise_at_end(Event::HostHeaderAmbiguous),
         None => {}
     }
-    events
 }
 
 /// Where a part of `line` is in it.
-fn range_in(line: &[u8], part: &[u8]) -> Option<Range<usize>> {
+fn span_in(line: &[u8], part: &[u8]) -> Option<Span> {
     let from = (part.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
-    (from + part.len() <= line.len()).then_some(from..from + part.len())
+    let is_in_it = from + part.len() <= line.len();
+    Span::new(from..from + part.len()).filter(|_| is_in_it)
 }
 
 /// Reads `HTTP/1.1` and the like, white space and zeros around the slash allowed; the second part

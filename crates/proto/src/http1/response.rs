@@ -8,7 +8,7 @@ use super::events::Event;
 use super::handover::Handover;
 use super::head::{HeadStep, content_encodings, read_head};
 use super::headers::Side;
-use super::message::{Coding, Packing, Version, progress};
+use super::message::{Coding, Packing, Span, Version, progress};
 use super::parser::{Cursor, Halt, Http1, State};
 use super::request::{oddity, parse_version};
 use super::text::{
@@ -233,14 +233,14 @@ impl Http1 {
         let message_from = code_end + prefix(&line[code_end..], |b: u8| b.is_ascii_whitespace());
         let mut extra = false;
         if protocol_end > from {
-            tx.response.protocol = Some(from..protocol_end);
+            tx.response.protocol = Span::new(from..protocol_end);
             (tx.response.version, extra) = parse_version(&line[from..protocol_end]);
             if code_from > protocol_end && code_end > code_from {
-                tx.status_text = Some(code_from..code_end);
+                tx.status_text = Span::new(code_from..code_end);
                 tx.status = status_number(&line[code_from..code_end]);
                 if message_from > code_end {
                     let end = message_from + chomp(&line[message_from..]).len();
-                    tx.status_message = Some(message_from..end);
+                    tx.status_message = Span::new(message_from..end);
                 }
             }
         }

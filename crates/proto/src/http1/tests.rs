@@ -833,3 +833,38 @@ fn requests_without_a_response_hold_none() {
     assert!(f.files(2, ToClient).is_empty());
     assert_eq!(f.parser.bytes_held(), before);
 }
+
+/// A client can keep as many requests open as the limit allows, in each of its flows: what one takes counts.
+#[test]
+fn an_open_request_takes_little_memory() {
+    assert!(size_of::<super::message::Tx>() <= 384, "{}", size_of::<super::message::Tx>());
+    let mut f = Flow::new();
+    f.client("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(100)).end();
+    assert_eq!(f.count(), 100);
+    let each = f.parser.bytes_held() / 100;
+    assert!(each <= 600, "{each} bytes for each request");
+}
+
+/// Detection passes over the buffers of an answer of which nothing came: they must have nothing.
+#[test]
+fn an_answer_that_never_came_has_no_buffers() {
+    for is_over in [false, true] {
+        let mut f = Flow::new();
+        f.client("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+        if is_over {
+            f.end();
+        }
+        let tx = f.parser.tx(0).unwrap();
+        assert!(tx.has_begun(ToServer) && !tx.has_begun(ToClient));
+        for at_end in [false, true] {
+            let how = Inspect { at_end, ..Inspect::default() };
+            let hooks = PROTOCOL.table.buffers.iter().flat_map(|def| def.hooks);
+            for hook in hooks.filter(|hook| hook.direction == ToClient) {
+                assert_eq!(tx.buffer(hook.local, ToClient, 0, how), None, "{}", hook.local);
+            }
+        }
+    }
+    let mut f = Flow::new();
+    f.client("GET /a HTTP/1.1\r\nHost: a\r\n\r\n").server("HTTP/1.1 200 OK\r\n");
+    assert!(f.parser.tx(0).unwrap().has_begun(ToClient));
+}
