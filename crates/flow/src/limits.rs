@@ -54,8 +54,9 @@ limits! { "flow";
     pub const ISLANDS_MAX: usize = 8_192,
         Loses("segments after more holes");
 
-    /// Inspections of a stream for rules that begin before the same hole again, since it is acknowledged in part.
-    /// Each looks once more at what follows the hole, so that without a limit a hole costs the square of that.
+    /// Inspections of a stream for rules that begin before the same hole again, since it is acknowledged in part:
+    /// those of all holes of the stream together. Each looks once more at what follows the hole, so that without a
+    /// limit the cost would be the square of that.
     pub const HOLE_LOOKS_MAX: u8 = 16,
         Spares("what follows the hole is inspected once more when all of the hole is acknowledged");
 

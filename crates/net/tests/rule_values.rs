@@ -48,3 +48,24 @@ fn rules_without_their_protocol_are_refused_as_by_suricata() {
     let off = ["tls", "http1", "pgsql", "smb", "quic", "ftp", "ftp-data", "krb5", "dnp3"];
     compare(include_str!("rules_without_protocols.tsv"), &off);
 }
+
+/// Every event of `app-layer-event` that Suricata 8.0.7 knows has its name here, whether or not a rule that comes with it
+/// uses it.
+#[test]
+fn events_have_the_names_of_suricata() {
+    let names = include_str!("event_names.tsv").lines().filter(|line| !line.starts_with('#'));
+    let events: Vec<(&str, &str)> = names.filter_map(|line| line.split_once('\t')).collect();
+    let rule = |(n, (protocol, event)): (usize, &(&str, &str))| {
+        let sid = n + 1;
+        format!(
+            "alert {protocol} any any -> any any (app-layer-event:{protocol}.{event}; sid:{sid};)\n"
+        )
+    };
+    let text: String = events.iter().enumerate().map(rule).collect();
+    let catalog = gabion_proto::registry::catalog();
+    let source = RuleSource { name: "events.rules", text: &text, is_firewall: false };
+    let (rules, said) =
+        Ruleset::load(&[source], &catalog, &RuleVars::default(), &LoadOptions::default());
+    let said: Vec<&str> = said.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!((rules.signatures.len(), said), (331, Vec::new()));
+}

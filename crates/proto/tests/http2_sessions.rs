@@ -98,6 +98,66 @@ fn blocks_continue() {
     assert!(alone.record.contains(FIELDS));
 }
 
+/// Fields that come to the table, and indices that ask for them.
+fn kept(count: usize) -> Vec<u8> {
+    let field = |n| [format!("\x40\x05{n:05}\x7f\x24").as_bytes(), &[b'v'; 163]].concat();
+    (0..count).flat_map(field).collect()
+}
+
+/// Settings of a side say how large the table of the other is; of one that is larger than what is kept the first entries
+/// stay, and it is an event of the block with which it became so (measured with Suricata 8.0.7).
+#[test]
+fn tables_are_as_large_as_their_receiver_says() {
+    let table = |size: u32| frame(SETTINGS, 0, 0, &[b"\0\x01", &size.to_be_bytes()[..]].concat());
+    let block = |stream, fields: &[u8]| {
+        let block = [b"\x82\x84\x86", fields].concat();
+        let mut parts = block.chunks(16_000).enumerate();
+        let (_, first) = parts.next().expect("a part");
+        let is_whole = block.len() <= 16_000;
+        let mut all = frame(HEADERS, if is_whole { END_HEADERS } else { 0 }, stream, first);
+        for (n, part) in parts {
+            let is_last = (n + 1) * 16_000 >= block.len();
+            let flags = if is_last { END_HEADERS } else { 0 };
+            all.extend(frame(CONTINUATION, flags, stream, part));
+        }
+        all
+    };
+    // Index 62 is that of the newest entry, 72 that of the eleventh, and so on.
+    let asked = b"\xbe\xc8\xff\xc7\x01";
+    type Case<'a> = (Option<u32>, Option<u32>, usize, bool, &'a [&'a str]);
+    let cases: [Case<'_>; 8] = [
+        (None, None, 100, false, &["00099", "00089"]),
+        (Some(65_536), None, 100, false, &["00099", "00089"]),
+        (None, Some(65_536), 300, false, &["00299", "00289", "00035"]),
+        (None, Some(1024), 100, false, &["00099"]),
+        (None, Some(1 << 20), 300, false, &["00299", "00289", "00035"]),
+        (None, Some(1 << 20), 327, false, &["00326", "00316", "00062"]),
+        (None, Some(1 << 20), 328, true, &["00326", "00316", "00062"]),
+        (None, Some(66_000), 400, true, &["00326", "00316"]),
+    ];
+    for (own, of_server, count, has_event, names) in cases {
+        let first = [PREFACE.to_vec(), own.map(table).unwrap_or_default()].concat();
+        let session = [
+            c(&first),
+            s(&of_server.map(table).unwrap_or_default()),
+            c(&block(1, &kept(count))),
+            c(&block(3, asked)),
+        ];
+        let session: Vec<Segment> = session.into_iter().filter(|(_, b)| !b.is_empty()).collect();
+        let mut large = Tree::default();
+        large.set("max-reassembly-size", "1 MiB");
+        let out = play_all(PROTOCOL, Some(&large), &session);
+        let requests: Vec<_> = out.all.iter().filter(|(_, r)| r.contains(":method")).collect();
+        let [(events, _), (_, record)] = requests[..] else {
+            panic!("{} requests", requests.len())
+        };
+        assert_eq!(events.contains(&"header_table_overflow"), has_event, "{of_server:?} {count}");
+        let found: Vec<&str> =
+            record.split("\"name\":\"").filter(|n| n.starts_with('0')).map(|n| &n[..5]).collect();
+        assert_eq!(found, names, "{own:?} {of_server:?} {count}");
+    }
+}
+
 /// State and size of the files of all transactions, those of the client first.
 fn files(session: &[Segment], piece: usize) -> Vec<(FileState, u64)> {
     let settings = (PROTOCOL.configure)(None).unwrap();

@@ -135,6 +135,49 @@ fn limits() {
     );
 }
 
+/// 256 properties of a list are kept; all are read, and what can't be is malformed wherever it is.
+#[test]
+fn lists_of_properties_are_bounded() {
+    let list = |n: usize, rest: &[u8]| {
+        let all = [&b"\x26\0\x01a\0\x01b".repeat(n), rest].concat();
+        [&[(all.len() & 0x7f) as u8 | 0x80, (all.len() >> 7) as u8], &all[..]].concat()
+    };
+    let message = |kind: u8, contents: &[u8]| {
+        let len = [(contents.len() & 0x7f) as u8 | 0x80, (contents.len() >> 7) as u8];
+        [&[kind][..], &len, contents].concat()
+    };
+    let publish =
+        |n, rest: &[u8]| c(&message(0x30, &[b"\0\x01t", &list(n, rest)[..], b"x"].concat()));
+    for (n, rest, expected) in [
+        (256, &b""[..], "{\"publish\""),
+        (257, b"", "too_many_properties {\"publish\""),
+        (300, b"\x01\x07", "too_many_properties {\"publish\""),
+        // A number that stands for nothing is no property.
+        (256, b"\x77\x77\x77", "{\"publish\""),
+        (300, b"\x26\xff\xff", "malformed_traffic "),
+    ] {
+        let all = outcomes(None, &[c(CONNECT_5), s(CONNACK_5), publish(n, rest)]);
+        assert!(all[1].starts_with(expected), "{n} {}", all[1]);
+        if !expected.starts_with("malformed") {
+            assert_eq!(all[1].matches("\"a\":\"b\"").count(), 256);
+            assert!(all[1].contains("\"message\":\"x\""), "{}", all[1]);
+        }
+    }
+    // Each list counts by itself, and an answer's event is that of the transaction.
+    let connect = |n, will: usize| {
+        let lists = [&list(n, b"")[..], b"\0\x01x", &list(will, b"")].concat();
+        let start = b"\0\x04MQTT\x05\x06\0\x3c";
+        c(&message(0x10, &[&start[..], &lists, b"\0\x01t\0\x01m"].concat()))
+    };
+    let answer = |n| s(&message(0x20, &[b"\0\0", &list(n, b"")[..]].concat()));
+    for (own, will, answered, has_event) in
+        [(200, 200, 200, false), (1, 257, 1, true), (257, 1, 1, true), (1, 1, 257, true)]
+    {
+        let all = outcomes(None, &[connect(own, will), answer(answered)]);
+        assert_eq!(all[0].starts_with("too_many_properties {"), has_event, "{}", all[0]);
+    }
+}
+
 #[test]
 fn properties_and_codes_of_mqtt_5() {
     let session = [

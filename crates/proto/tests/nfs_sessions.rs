@@ -309,6 +309,54 @@ fn few_parts_wait() {
     assert_eq!(flow.tx(0).events(), [4]);
 }
 
+/// Nothing is taken of a message that carries more of a file than it may.
+#[test]
+fn parts_that_are_too_large_are_passed_over() {
+    let settings = [("max-write-size", "8"), ("max-read-size", "8")];
+    let mut flow = Flow::open(Transport::Udp, &settings);
+    let has_no_file = |tx: &NfsTx, d| tx.files(d).is_none_or(|list| list.files.is_empty());
+    // One that is written is a transaction of its own, and the file continues.
+    flow.client(&write_call(1, 0, 0, b"AAAABBBB")).client(&write_call(2, 8, 0, b"AAAABBBBC"));
+    assert_eq!(flow.tx(1).events(), [9]);
+    assert_eq!(Direction::BOTH.map(|d| flow.tx(1).progress(d)), [1; 2]);
+    assert!(has_no_file(flow.tx(1), ToServer));
+    flow.client(&write_call(3, 8, 2, b"CCCC"));
+    assert_eq!(flow.file(0, ToServer), (12, FileState::Closed, b"AAAABBBBCCCC".to_vec(), 1));
+    // One that is read ends its file.
+    flow.client(&read_call(4, 0)).server(&read_reply(4, 0, b"DDDD"));
+    flow.client(&read_call(5, 4)).server(&read_reply(5, 1, b"AAAABBBBC"));
+    assert_eq!(flow.file(2, ToClient), (4, FileState::Truncated, b"DDDD".to_vec(), 1));
+    assert_eq!(flow.tx(2).events(), [8]);
+    flow.client(&read_call(6, 0)).server(&read_reply(6, 1, b"AAAABBBBC"));
+    assert!(has_no_file(flow.tx(3), ToClient));
+    // A size of 0 sets no limit.
+    let mut flow = Flow::open(Transport::Udp, &[("max-write-size", "0")]);
+    flow.client(&write_call(1, 0, 2, &[b'x'; 1000]));
+    assert_eq!((flow.file(0, ToServer).0, flow.tx(0).events().len()), (1000, 0));
+}
+
+/// Of a record of which nothing is taken the rest is not kept either.
+#[test]
+fn records_that_are_too_large_are_passed_over() {
+    let large = record(&write_call(1, 0, 0, &[b'x'; 20_000]));
+    let next = record(&write_call(2, 0, 2, b"AAAA"));
+    for piece in [1, 100, 1460, 30_000] {
+        let mut flow = Flow::open(Transport::Tcp, &[("max-write-size", "8")]);
+        let mut held = Vec::new();
+        for bytes in [&large[..], &next].concat().chunks(piece) {
+            held.extend_from_slice(bytes);
+            match flow.client(&held).last {
+                Outcome::Incomplete { consumed, .. } => drop(held.drain(..consumed)),
+                _ => held.clear(),
+            }
+            assert!(held.len() < 2000 + piece, "{piece}");
+        }
+        assert_eq!((flow.tx(0).events(), flow.last), (&[9][..], Outcome::Done), "{piece}");
+        assert_eq!(flow.file(1, ToServer), (4, FileState::Closed, b"AAAA".to_vec(), 0));
+        assert!(flow.parser.bytes_held() < 20_000, "{piece}");
+    }
+}
+
 /// The same file whatever the segments, and with a hole.
 #[test]
 fn large_parts_come_in_segments() {

@@ -209,7 +209,7 @@ fn bad_lengths_and_texts() {
     );
 }
 
-/// The oldest open query is closed for the next one, and endless parameters are dropped.
+/// The oldest open query is closed for the next one, and endless messages of a response are dropped.
 #[test]
 fn floods_are_bounded() {
     let queries: Vec<u8> = (0..2000).flat_map(|_| message(b'Q', b"q\0")).collect();
@@ -219,5 +219,40 @@ fn floods_are_bounded() {
     assert_eq!((all.len(), crowded), (2000, 2000 - 1024));
     let parameters: Vec<u8> = (0..5000).flat_map(|_| message(b'S', b"a\0b\0")).collect();
     let all = outcomes(&[from_client(b'Q', b"q\0"), s(&parameters)]);
-    assert_eq!(all[0].matches("{\"a\":\"b\"}").count(), 1024);
+    assert!(all[0].starts_with("too_many_responses "), "{}", all[0]);
+    assert_eq!(all[0].matches("{\"a\":\"b\"}").count(), 64);
+}
+
+/// 64 messages of a response are kept; the sum of rows takes a place too, and waits until there is one for both.
+#[test]
+fn messages_of_a_response_are_bounded() {
+    let parameters = |n| vec![(b'S', &b"a\0b\0"[..]); n];
+    let copy: [(u8, &[u8]); 4] = [(b'H', b"\0\0\x01\0\0"), (b'd', b"abc"), (b'c', b""), READY];
+    let error: (u8, &[u8]) = (b'E', b"SERROR\0C42601\0Mhi\0\0");
+    for (n, rest, has_event, expected) in [
+        (62, vec![DONE, READY], false, "\"command_completed\":\"X\""),
+        (62, vec![DONE, DONE, READY], true, "\"command_completed\":\"X\""),
+        (
+            61,
+            vec![ROW, DONE, READY],
+            false,
+            "\"data_rows\":1,\"data_size\":2,\"command_completed\":\"X\"",
+        ),
+        (63, vec![ROW, DONE, DONE], true, "]"),
+        (63, vec![ROW, DONE, error, READY], true, "\"message\":\"hi\""),
+        (60, copy.to_vec(), false, "\"copy_data_out\":{\"row_count\":1,\"data_size\":3}"),
+        (62, copy.to_vec(), true, "\"copy_out_response\":{\"malformed\":false,\"columns\":1}"),
+    ] {
+        let answer = from_server(&[parameters(n), rest].concat());
+        let all = outcomes(&[from_client(b'Q', b"q\0"), answer, from_client(b'Q', b"r\0")]);
+        let first = all.first().unwrap();
+        assert_eq!(first.starts_with("too_many_responses {"), has_event, "{n} {first}");
+        assert!(first.contains(expected), "{n} {expected} {first}");
+        assert_eq!(first.matches("{\"a\":\"b\"}").count(), n);
+        assert_eq!(first.contains("command_completed"), expected.contains("command_completed"));
+        assert_eq!(first.contains("copy_data_out"), expected.contains("copy_data_out"));
+    }
+    let malformed = [parameters(64), vec![(b'T', &b"\0\x05co"[..])]].concat();
+    let all = outcomes(&[from_client(b'Q', b"q\0"), from_server(&malformed)]);
+    assert!(all[0].starts_with("malformed_response too_many_responses {"), "{}", all[0]);
 }

@@ -253,6 +253,40 @@ fn certificates_that_are_broken() {
     }
 }
 
+/// The certificate with more names, each of them `x`.
+fn certificate_of_names(count: usize) -> Vec<u8> {
+    fn der(kind: u8, body: &[u8]) -> Vec<u8> {
+        let len = (body.len() as u32).to_be_bytes();
+        [&[kind, 0x83], &len[1..], body].concat()
+    }
+    let names = der(0x30, &b"\x82\x01x".repeat(count));
+    let of_names = der(0x30, &[b"\x06\x03\x55\x1d\x11", &der(4, &names)[..]].concat());
+    let old = certificate();
+    // What is before the extensions, and what follows them.
+    let before = old.windows(2).position(|w| w == b"\xa3\x18").expect("extensions");
+    let to_sign = [&old[7..before], &der(0xa3, &der(0x30, &of_names))].concat();
+    let after = &old[before + 2 + 0x18..];
+    der(0x30, &[&der(0x30, &to_sign), after].concat())
+}
+
+/// 4,096 names of a certificate are kept, and as many are an event already (measured with Suricata 8.0.7).
+#[test]
+fn certificates_with_many_names() {
+    for (count, expected) in [(2, 2), (4095, 4095), (4096, 4096), (100_000, 4096)] {
+        let der = certificate_of_names(count);
+        let body = [&length_24(der.len() + 3)[..], &length_24(der.len()), &der].concat();
+        let message = message(11, &body);
+        let records: Vec<u8> =
+            message.chunks(16_000).flat_map(|part| record(22, 0x0303, part)).collect();
+        let flight = [server_hello(0x0303, &[]), records].concat();
+        let out = run(&vec![c(&hello()), s(&flight), c(&application())]);
+        let events: &[&str] =
+            if count < 4096 { &[] } else { &["too_many_subject_alternative_names"] };
+        assert_eq!(out.events, events, "{count}");
+        assert_eq!(out.record.matches("\"x\"").count(), expected);
+    }
+}
+
 #[test]
 fn how_far_both_sides_get() {
     let change = record(20, 0x0303, b"\x01");

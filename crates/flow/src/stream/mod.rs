@@ -101,7 +101,7 @@ pub struct Stream {
     /// Number of bytes that the application layer needs before it is called again.
     needs: u64,
     raw: u64,
-    /// Inspections that left `raw` where it was, since the hole after it is not acknowledged to its end.
+    /// Inspections so far that left `raw` where it was, since the hole after it was not acknowledged to its end.
     hole_looks: u8,
     /// Data from this offset on is not inspected as a stream.
     raw_end: Option<u64>,

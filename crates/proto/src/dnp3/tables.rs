@@ -13,6 +13,8 @@ pub(super) mod event {
     pub(crate) const TOO_MANY_POINTS: u16 = 5;
     pub(crate) const TOO_MANY_OBJECTS: u16 = 6;
     pub(crate) const TOO_LONG_REASSEMBLY: u16 = 7;
+    /// Rules may name it; an object that can't be read is `unknown_object`, as in Suricata 8.0.7.
+    pub(crate) const MALFORMED: u16 = 8;
 }
 
 const fn named(name: &'static str, code: u16) -> EventDef {
@@ -103,6 +105,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         named("too_many_points", event::TOO_MANY_POINTS),
         named("too_many_objects", event::TOO_MANY_OBJECTS),
         named("too_long_reassembly", event::TOO_LONG_REASSEMBLY),
+        named("malformed", event::MALFORMED),
     ],
     events_in_capitals: true,
     own_outputs: OwnOutputs { was_script_need: true, ..OwnOutputs::NONE },

@@ -93,7 +93,7 @@ impl Views {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     from: u32,
-    /// One more than the place of its end, so that no part takes no memory of its own.
+    /// One more than the place of its end: it is never 0, so a part that is absent needs no further byte.
     past_end: NonZeroU32,
 }
 

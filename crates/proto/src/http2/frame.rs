@@ -71,9 +71,12 @@ pub(crate) fn error_name(code: u32, is_goaway: bool) -> Option<String> {
     Some(if is_goaway { name.to_ascii_uppercase() } else { (*name).to_owned() })
 }
 
+/// The setting that says how large a table of header fields the other side may use.
+pub(crate) const HEADER_TABLE_SIZE: u16 = 1;
+
 /// Settings by their numbers (RFC 9113 6.5.2, RFC 8441 3); Suricata stops reading at others.
 pub(crate) const SETTINGS: [(u16, &str); 7] = [
-    (1, "SETTINGS_HEADER_TABLE_SIZE"),
+    (HEADER_TABLE_SIZE, "SETTINGS_HEADER_TABLE_SIZE"),
     (2, "SETTINGS_ENABLE_PUSH"),
     (3, "SETTINGS_MAX_CONCURRENT_STREAMS"),
     (4, "SETTINGS_INITIAL_WINDOW_SIZE"),

@@ -21,10 +21,9 @@ limits! { "proto.http2";
     pub const STREAMS_MAX: u64 = 4096,
         Counts("the connection, as event `too_many_streams`");
 
-    /// Bytes of a dynamic table (Suricata's `max-table-size`): a larger size that a sender announces is logged
-    /// and not followed.
+    /// Bytes of a dynamic table that are kept (Suricata's `max-table-size`): of a larger one the first entries.
     pub const TABLE_BYTES_MAX: u64 = 65_536,
-        Spares("the table stays as large as it was");
+        Counts("further entries of the table, as event `header_table_overflow`");
 
     /// Bytes of a header block in several frames (Suricata's `max-reassembly-size`).
     pub const REASSEMBLY_BYTES_MAX: u64 = 102_400,

@@ -50,8 +50,8 @@ struct Sender {
 
 impl Sender {
     fn new(settings: &Settings, is_begun: bool) -> Sender {
-        let max = usize::try_from(settings.table_bytes_max).unwrap_or(usize::MAX);
-        Sender { hpack: HpackDecoder::new(max), is_begun, block: None, long: None }
+        let hpack = HpackDecoder::new(settings.table_bytes_max);
+        Sender { hpack, is_begun, block: None, long: None }
     }
 }
 
@@ -345,7 +345,10 @@ impl Http2Parser {
                 None => tx.events.add(event::INVALID_FRAME_DATA),
             },
             kind::CONTINUATION => self.take_block(cx, id, header, payload),
-            kind::SETTINGS => tx.side_mut(d).note_settings(frame::parse_settings(payload)),
+            kind::SETTINGS => {
+                tx.side_mut(d).note_settings(frame::parse_settings(payload));
+                self.allow_tables(d, payload);
+            }
             kind::PRIORITY => match payload {
                 [_, _, _, _, weight] => tx.side_mut(d).note_priority(*weight),
                 _ => tx.events.add(event::INVALID_FRAME_LENGTH),
@@ -496,6 +499,9 @@ impl Http2Parser {
                 for _ in 0..faults.bad_indices {
                     tx.events.add(event::INVALID_HEADER);
                 }
+                if faults.has_overflowed {
+                    tx.events.set(event::HEADER_TABLE_OVERFLOW);
+                }
             }
             Err(CutBlock) => {
                 if !had_fields {
@@ -519,8 +525,20 @@ impl Http2Parser {
         }
     }
 
+    /// Takes from a side's settings how large a table the other side may use.
+    fn allow_tables(&mut self, d: Direction, payload: &[u8]) {
+        let hpack = &mut self.senders[d.opposite().index()].hpack;
+        let sizes =
+            frame::parse_settings(payload).filter(|(id, _)| *id == frame::HEADER_TABLE_SIZE);
+        sizes.for_each(|(_, size)| hpack.set_capacity(size.into()));
+    }
+
     /// Decodes a header block of a stream that is no transaction, whole or not: later blocks name what it adds to the table.
+    /// Settings say how large the table is.
     fn skip_block(&mut self, d: Direction, header: FrameHeader, payload: &[u8]) {
+        if header.kind == kind::SETTINGS {
+            self.allow_tables(d, payload);
+        }
         let block = match header.kind {
             kind::HEADERS => frame::parse_headers(header, payload).map(|(_, block)| block),
             kind::PUSH_PROMISE => frame::parse_promise(header, payload).map(|(_, block)| block),

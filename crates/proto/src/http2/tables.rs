@@ -34,10 +34,11 @@ pub(crate) mod event {
     pub(crate) const DATA_STREAM_ZERO: u16 = 18;
     pub(crate) const TOO_MANY_FRAMES: u16 = 19;
     pub(crate) const COMPRESSION_BOMB: u16 = 20;
+    pub(crate) const HEADER_TABLE_OVERFLOW: u16 = 21;
 }
 
 /// Names of the events, by their codes.
-const EVENT_NAMES: [&str; 21] = [
+const EVENT_NAMES: [&str; 22] = [
     "invalid_frame_header",
     "invalid_client_magic",
     "invalid_frame_data",
@@ -59,6 +60,7 @@ const EVENT_NAMES: [&str; 21] = [
     "data_stream_zero",
     "too_many_frames",
     "compression_bomb",
+    "header_table_overflow",
 ];
 
 const EVENTS: [EventDef; EVENT_NAMES.len()] = {

@@ -34,6 +34,8 @@ pub(super) mod event {
     pub(crate) const INVALID_PROPOSAL: u16 = 8;
     pub(crate) const UNKNOWN_PROPOSAL: u16 = 9;
     pub(crate) const MULTIPLE_SERVER_PROPOSAL: u16 = 10;
+    /// Rules may name it; nothing raises it, nor did Suricata 8.0.7 for any message that was tried.
+    pub(crate) const PAYLOAD_EXTRA_DATA: u16 = 11;
 }
 
 const fn both(local: u16) -> [Hook; 2] {
@@ -86,6 +88,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         named("invalid_proposal", event::INVALID_PROPOSAL),
         named("unknown_proposal", event::UNKNOWN_PROPOSAL),
         named("multiple_server_proposal", event::MULTIPLE_SERVER_PROPOSAL),
+        named("payload_extra_data", event::PAYLOAD_EXTRA_DATA),
     ],
     ..ProtoTable::of_requests("ike", &[Transport::Udp])
 };

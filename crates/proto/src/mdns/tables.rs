@@ -22,6 +22,9 @@ pub(super) mod event {
     pub(crate) const TOO_MANY_LABELS: u16 = 5;
     pub(crate) const INVALID_ADDITIONALS: u16 = 6;
     pub(crate) const INVALID_AUTHORITIES: u16 = 7;
+    /// Names of events of DNS: nothing raises them here, as in Suricata 8.0.7.
+    pub(crate) const NOT_REQUEST: u16 = 8;
+    pub(crate) const NOT_RESPONSE: u16 = 9;
 }
 
 const fn both(local: u16) -> [Hook; 2] {
@@ -54,6 +57,8 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         EventDef { name: "too_many_labels", code: event::TOO_MANY_LABELS },
         EventDef { name: "invalid_additionals", code: event::INVALID_ADDITIONALS },
         EventDef { name: "invalid_authorities", code: event::INVALID_AUTHORITIES },
+        EventDef { name: "not_request", code: event::NOT_REQUEST },
+        EventDef { name: "not_response", code: event::NOT_RESPONSE },
     ],
     frames: &["pdu"],
     ..ProtoTable::of_requests("mdns", &[Transport::Udp])

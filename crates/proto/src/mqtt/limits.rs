@@ -37,9 +37,10 @@ limits! { "proto.mqtt";
     pub const TOPICS_KEPT_MAX: usize = 16 * 1024,
         Loses("topics of a message");
 
-    /// Properties kept of a message: 30 are defined, and but user properties none may be repeated.
-    pub const PROPERTIES_KEPT_MAX: usize = 64 * 1024,
-        Loses("properties of a message");
+    /// Properties kept of a list, of which a message has one or, with those of a will, two (as in Suricata 8.0.7):
+    /// 27 are defined, and only user properties may be repeated.
+    pub const PROPERTIES_KEPT_MAX: usize = 256,
+        Counts("further properties of the list, as event `too_many_properties`");
 
     /// Bytes of a text that are logged (Suricata's default, `string-log-limit`).
     pub const LOGGED_BYTES_MAX: u64 = 1024,

@@ -140,6 +140,8 @@ pub struct Message {
     pub header: Header,
     /// What it says.
     pub body: Body,
+    /// A list of its properties is longer than what is kept of one.
+    pub has_too_many_properties: bool,
     contents: Box<[u8]>,
 }
 
@@ -250,7 +252,13 @@ impl Connect {
 impl Message {
     /// Reads the contents of a message. `version` is that of the session's last CONNECT.
     pub fn parse(header: Header, contents: &[u8], version: u8) -> Result<Message, Malformed> {
-        let mut c = Cursor { bytes: contents, at: 0, end: contents.len(), replaced: Vec::new() };
+        let mut c = Cursor {
+            bytes: contents,
+            at: 0,
+            end: contents.len(),
+            replaced: Vec::new(),
+            has_too_many_properties: false,
+        };
         let body = read_body(header, &mut c, version)?;
         let contents = match body {
             Body::Plain | Body::Skipped(_) | Body::Reason { properties: None, .. } => {
@@ -267,12 +275,18 @@ impl Message {
                 [contents, &c.replaced].concat().into_boxed_slice()
             }
         };
-        Ok(Message { header, body, contents })
+        let has_too_many_properties = c.has_too_many_properties;
+        Ok(Message { header, body, has_too_many_properties, contents })
     }
 
     /// A message too long to be read.
     pub fn skipped(header: Header) -> Message {
-        Message { header, body: Body::Skipped(header.total_len()), contents: Box::default() }
+        Message {
+            header,
+            body: Body::Skipped(header.total_len()),
+            has_too_many_properties: false,
+            contents: Box::default(),
+        }
     }
 
     /// The bytes of a place.
@@ -439,9 +453,15 @@ pub struct Cursor<'a> {
     /// Texts that were not UTF-8, as they are after replacement; places in them begin after the
     /// contents.
     replaced: Vec<u8>,
+    has_too_many_properties: bool,
 }
 
 impl Cursor<'_> {
+    /// Says that a list of properties is longer than what is kept of one.
+    pub fn note_too_many_properties(&mut self) {
+        self.has_too_many_properties = true;
+    }
+
     /// Nothing is left.
     pub fn is_empty(&self) -> bool {
         self.at >= self.end

@@ -192,6 +192,9 @@ impl MqttParser {
         };
         let mut events = EventList::default();
         opening.events.iter().for_each(|code| events.add(*code));
+        if messages.iter().any(|message| message.has_too_many_properties) {
+            events.add(event::TOO_MANY_PROPERTIES);
+        }
         let matched = [self.settings.subscribe_matched_max, self.settings.unsubscribe_matched_max];
         let version = self.version;
         if let Some(id) = opening.waits {
@@ -231,6 +234,9 @@ impl MqttParser {
         {
             tx.events.add(event::TOO_MANY_MESSAGES);
             return None;
+        }
+        if message.has_too_many_properties {
+            tx.events.set(event::TOO_MANY_PROPERTIES);
         }
         self.held += message.cost();
         tx.messages.push(message);

@@ -90,6 +90,8 @@ pub fn read_properties(c: &mut Cursor<'_>) -> Result<Option<Box<[Property]>>, Ma
         };
         if reached::PROPERTIES_KEPT_MAX.has_room(all.len()) {
             all.push(Property { name, value });
+        } else {
+            c.note_too_many_properties();
         }
     }
     c.widen(behind);

@@ -44,6 +44,7 @@ pub mod event {
     pub const TOO_MANY_TRANSACTIONS: u16 = 9;
     pub const MALFORMED_TRAFFIC: u16 = 10;
     pub const TOO_MANY_MESSAGES: u16 = 11;
+    pub const TOO_MANY_PROPERTIES: u16 = 12;
 }
 
 /// Frames by their numbers.
@@ -70,6 +71,7 @@ const EVENTS: &[EventDef] = &[
     named("too_many_transactions", event::TOO_MANY_TRANSACTIONS),
     named("malformed_traffic", event::MALFORMED_TRAFFIC),
     named("too_many_messages", event::TOO_MANY_MESSAGES),
+    named("too_many_properties", event::TOO_MANY_PROPERTIES),
 ];
 
 pub(super) const fn to_server(local: u16) -> [Hook; 1] {

@@ -17,6 +17,11 @@ limits! { "proto.nfs";
     pub const CALLS_MAX: usize = 4096,
         Loses("what is known of a call when its reply comes");
 
+    /// Bytes of a file that a reply to a READ or a WRITE may carry (Suricata's defaults, `max-read-size` and
+    /// `max-write-size`).
+    pub const TRANSFER_BYTES_MAX: u32 = 16 * 1024 * 1024,
+        Counts("the bytes of a longer one, as events `read_response_too_large` and `write_request_too_large`");
+
     /// Bytes of a file that wait for those before them (Suricata's default, `max-read-queue-size` and
     /// `max-write-queue-size`).
     pub const QUEUE_BYTES_MAX: u32 = 64 * 1024 * 1024,

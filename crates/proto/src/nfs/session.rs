@@ -34,6 +34,9 @@ pub(super) struct Rest {
     end: Option<FileState>,
 }
 
+/// The transaction of bytes that no transaction takes.
+const NO_TX: u64 = u64::MAX;
+
 /// A table of which the oldest entries go when it is full.
 #[derive(Debug)]
 struct Recent<K, V> {
@@ -181,8 +184,8 @@ impl Session {
         let mut rest = None;
         let tx = match procedure {
             v3::WRITE if is_v3 => {
-                let id = self.file_tx(call.xid, procedure, a.handle, None);
-                rest = a.written.and_then(|part| self.add_part(id, call.xid, a.offset, part));
+                let id;
+                (id, rest) = self.write_part(call.xid, a.handle, a.offset, a.written);
                 Some(id)
             }
             v3::READ if is_v3 => {
@@ -234,8 +237,7 @@ impl Session {
             let mut waits = None;
             match operation {
                 Operation::Write { handle, offset, part } => {
-                    let id = self.file_tx(call.xid, v3::WRITE, handle, None);
-                    rest = self.add_part(id, call.xid, offset, part);
+                    rest = self.write_part(call.xid, handle, offset, Some(part)).1;
                 }
                 Operation::Read { handle, offset } => {
                     waits = Some((v3::READ, None, handle, offset))
@@ -388,9 +390,36 @@ impl Session {
         id
     }
 
+    /// Adds a part of a file that a client writes, if it could be read: its transaction, and what is still to come of it.
+    fn write_part(
+        &mut self,
+        xid: u32,
+        handle: &[u8],
+        offset: u64,
+        part: Option<Part<'_>>,
+    ) -> (u64, Option<Rest>) {
+        let too_large = part.filter(|part| self.settings.is_too_large(ToServer, part.len));
+        let Some(part) = too_large else {
+            let id = self.file_tx(xid, v3::WRITE, handle, None);
+            return (id, part.and_then(|part| self.add_part(id, xid, offset, part)));
+        };
+        // It is a transaction of its own, and the file that is open continues (measured with Suricata 8.0.7).
+        let open = self.open_file(handle, ToServer);
+        let id = self.new_file_tx(xid, v3::WRITE, handle, None);
+        let rest = self.refuse_part(id, part);
+        if let Some(open) = open {
+            self.open_files.insert((handle.to_vec(), ToServer), open);
+        }
+        (id, rest)
+    }
+
     /// Adds a part of a file, or lets it wait for those before it.
     fn add_part(&mut self, id: u64, xid: u32, offset: u64, part: Part<'_>) -> Option<Rest> {
         let tx = self.txs.get_mut(id)?;
+        let direction = tx.transfer.as_ref()?.direction;
+        if self.settings.is_too_large(direction, part.len) {
+            return self.refuse_part(id, part);
+        }
         let transfer = tx.transfer.as_mut()?;
         let is_uneven = !part.len.is_multiple_of(4);
         if std::mem::replace(&mut transfer.is_uneven, is_uneven) {
@@ -428,6 +457,30 @@ impl Session {
             return None;
         }
         Some(rest)
+    }
+
+    /// A message carries more of a file than it may: nothing of it is taken, and its transaction is over at once (measured
+    /// with Suricata 8.0.7). Returns what is still to come of it.
+    fn refuse_part(&mut self, id: u64, part: Part<'_>) -> Option<Rest> {
+        reached::TRANSFER_BYTES_MAX.count();
+        let tx = self.txs.get_mut(id)?;
+        let transfer = tx.transfer.as_mut()?;
+        let direction = transfer.direction;
+        transfer.is_last = direction == ToClient;
+        transfer.chunks = transfer.chunks.saturating_sub(1);
+        if !transfer.has_parts {
+            transfer.files = FileList::default();
+        }
+        tx.events.set(match direction {
+            ToServer => event::WRITE_REQUEST_TOO_LARGE,
+            ToClient => event::READ_RESPONSE_TOO_LARGE,
+        });
+        self.end_transfer(id, FileState::Truncated);
+        if let Some(tx) = self.txs.get_mut(id) {
+            tx.is_done = [true; 2];
+        }
+        let len = part.len.saturating_sub(part.bytes.len());
+        (len > 0).then_some(Rest { tx: NO_TX, len, end: None })
     }
 
     /// Adds more of a part.

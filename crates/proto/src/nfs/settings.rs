@@ -1,22 +1,28 @@
 //! What the configuration says: `app-layer.protocols.nfs`.
 
-use super::limits::{OPEN_TXS_MAX, QUEUE_BYTES_MAX, QUEUE_CHUNKS_MAX};
+use super::limits::{OPEN_TXS_MAX, QUEUE_BYTES_MAX, QUEUE_CHUNKS_MAX, TRANSFER_BYTES_MAX};
 use crate::chunks::QueueLimits;
 use gabion_record::{Direction, Tree};
 
-/// Settings of NFS. A size of 0 sets no limit to what waits.
+/// Settings of NFS. A size of 0 sets no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Open transactions of a flow.
     pub txs_max: u64,
     /// What may wait of files that are written, and of those that are read.
     pub(super) queues: [QueueLimits; 2],
+    /// Bytes that a WRITE may carry, and the reply to a READ.
+    pub(super) transfers_max: [u32; 2],
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         let queue = QueueLimits { bytes_max: QUEUE_BYTES_MAX, chunks_max: QUEUE_CHUNKS_MAX };
-        Settings { txs_max: OPEN_TXS_MAX, queues: [queue; 2] }
+        Settings {
+            txs_max: OPEN_TXS_MAX,
+            queues: [queue; 2],
+            transfers_max: [TRANSFER_BYTES_MAX; 2],
+        }
     }
 }
 
@@ -27,17 +33,26 @@ impl Settings {
         let Some(c) = config else { return s };
         s.txs_max = c.number("max-tx").unwrap_or(s.txs_max);
         let [written, read] = &mut s.queues;
+        let [write_max, read_max] = &mut s.transfers_max;
         for (key, slot) in [
             ("max-read-queue-size", &mut read.bytes_max),
             ("max-read-queue-cnt", &mut read.chunks_max),
             ("max-write-queue-size", &mut written.bytes_max),
             ("max-write-queue-cnt", &mut written.chunks_max),
+            ("max-write-size", write_max),
+            ("max-read-size", read_max),
         ] {
             if let Some(n) = c.size(key) {
                 *slot = u32::try_from(n).unwrap_or(u32::MAX);
             }
         }
         s
+    }
+
+    /// Whether a message carries more of a file that goes in a direction than it may.
+    pub(super) fn is_too_large(&self, direction: Direction, len: usize) -> bool {
+        let max = self.transfers_max[direction.index()];
+        max > 0 && len as u64 > u64::from(max)
     }
 
     /// What may wait of files that go in a direction.

@@ -21,6 +21,10 @@ pub(super) mod event {
     pub(crate) const READ_QUEUE_CNT_EXCEEDED: u16 = 5;
     pub(crate) const WRITE_QUEUE_SIZE_EXCEEDED: u16 = 6;
     pub(crate) const WRITE_QUEUE_CNT_EXCEEDED: u16 = 7;
+    pub(crate) const READ_RESPONSE_TOO_LARGE: u16 = 8;
+    pub(crate) const WRITE_REQUEST_TOO_LARGE: u16 = 9;
+    /// Rules may name it. Suricata raises it if more waits for lost bytes than may wait; here no more ever waits.
+    pub(crate) const TRUNCATED_FILE_DATA: u16 = 10;
 }
 
 /// Frames by their positions.
@@ -79,6 +83,9 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         named("read_queue_cnt_exceeded", event::READ_QUEUE_CNT_EXCEEDED),
         named("write_queue_size_exceeded", event::WRITE_QUEUE_SIZE_EXCEEDED),
         named("write_queue_cnt_exceeded", event::WRITE_QUEUE_CNT_EXCEEDED),
+        named("read_response_too_large", event::READ_RESPONSE_TOO_LARGE),
+        named("write_request_too_large", event::WRITE_REQUEST_TOO_LARGE),
+        named("truncated_file_data", event::TRUNCATED_FILE_DATA),
     ],
     ..ProtoTable::of_requests("nfs", &[Transport::Tcp, Transport::Udp])
 };

@@ -13,6 +13,8 @@ pub(super) mod integer {
 /// Events by their codes.
 pub(super) mod event {
     pub(crate) const MALFORMED_DATA: u16 = 0;
+    /// Rules may name it; nothing raises it, as in Suricata 8.0.7.
+    pub(crate) const UNSOLICITED_RESPONSE: u16 = 1;
 }
 
 const fn both(local: u16) -> [Hook; 2] {
@@ -50,6 +52,9 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         },
         number("ntp.stratum", &both(integer::STRATUM)),
     ],
-    events: &[EventDef { name: "malformed_data", code: event::MALFORMED_DATA }],
+    events: &[
+        EventDef { name: "malformed_data", code: event::MALFORMED_DATA },
+        EventDef { name: "unsolicited_response", code: event::UNSOLICITED_RESPONSE },
+    ],
     ..ProtoTable::of_requests("ntp", &[Transport::Udp])
 };

@@ -7,13 +7,16 @@ limits! { "proto.pgsql";
     pub const OPEN_TXS_MAX: u64 = 1024,
         Counts("open transactions closed, as event `too_many_transactions`");
 
+    /// Messages of a response that are kept (Suricata's default, `max-responses`).
+    pub const RESPONSES_MAX: u64 = 64,
+        Counts("further messages of the response, as event `too_many_responses`");
+
     /// Live transactions of a flow, open or not: the engine frees closed ones only after the input that closed them,
     /// and a segment of 64 KiB can hold as many short queries.
     pub const TXS_PER_FLOW_MAX: usize = 16 * 1024,
         Loses("the oldest transaction of a flow");
 
-    /// Parameters kept of a startup message or of a response: PostgreSQL reports 13, and a client's message may be a
-    /// megabyte long.
+    /// Parameters kept of a startup message: a client's message may be a megabyte long.
     pub const PARAMETERS_MAX: usize = 1024,
         Loses("parameters");
 

@@ -7,12 +7,12 @@ pub mod limits;
 mod log;
 mod message;
 pub mod parser;
+mod settings;
 mod tables;
 pub mod tx;
 
 pub use parser::PgsqlParser;
-/// Its settings: the bound of open transactions.
-pub type Settings = crate::tx_settings::TxSettings<{ limits::OPEN_TXS_MAX }>;
+pub use settings::Settings;
 pub use tx::PgsqlTx;
 
 use crate::detect::PortProbe;

@@ -55,6 +55,8 @@ enum Step {
     Stuck,
     /// A message of a known kind with contents that are not: a number of a transaction is used for it.
     Refused,
+    /// A message of a response that has as many as are kept: nothing of it is kept.
+    Dropped,
 }
 
 /// Parser of a session.
@@ -237,8 +239,11 @@ impl PgsqlParser {
     }
 
     fn ssl_answer(&mut self, cx: &mut ParseContext<'_>, is_accepted: bool) {
+        let responses_max = self.settings.responses_max;
         if let Some(tx) = self.tx_in(State::Answered) {
-            tx.response().ssl_accepted = Some(is_accepted);
+            if let Some(response) = tx.next_response(responses_max) {
+                response.ssl_accepted = Some(is_accepted);
+            }
             tx.is_complete = true;
         }
         cx.trigger_raw[ToClient.index()] = true;
@@ -275,9 +280,10 @@ impl PgsqlParser {
             }
         };
         let text = self.text(if matches!(kind, 5 | 12) { rest } else { b"" });
+        let responses_max = self.settings.responses_max;
         let Some(tx) = self.tx_in(state) else { return Step::Done };
         tx.is_complete |= kind != 0;
-        let response = tx.response();
+        let Some(response) = tx.next_response(responses_max) else { return Step::Dropped };
         match kind {
             5 => response.salt = Some(text),
             12 => response.sasl_final = Some(text),
@@ -289,8 +295,9 @@ impl PgsqlParser {
     fn error(&mut self, body: &[u8]) -> Step {
         let Some(fields) = message::read_error(body) else { return Step::Stuck };
         let fields: Vec<_> = fields.into_iter().map(|(k, text)| (k, self.text(text))).collect();
+        let responses_max = self.settings.responses_max;
         let Some(tx) = self.tx_in(State::Answered) else { return Step::Done };
-        let response = tx.response();
+        let Some(response) = tx.next_response(responses_max) else { return Step::Dropped };
         for (kind, text) in fields {
             if kind == b'M' {
                 response.message = Some(Message::OfError(text));
@@ -310,30 +317,32 @@ impl PgsqlParser {
             return Step::Refused;
         }
         let parameter = (self.text(name), self.text(value));
+        let responses_max = self.settings.responses_max;
         let Some(tx) = self.tx_in(State::Answered) else { return Step::Done };
-        let parameters = &mut tx.response().parameters;
-        if reached::PARAMETERS_MAX.has_room(parameters.len()) {
-            parameters.push(parameter);
-        }
+        let Some(response) = tx.next_response(responses_max) else { return Step::Dropped };
+        response.parameters.push(parameter);
         Step::Done
     }
 
     fn copy_start(&mut self, kind: u8, body: &[u8]) {
         let columns = message::copy_columns(body);
         let state = if kind == b'G' { State::CopyIn } else { State::Answered };
+        let responses_max = self.settings.responses_max;
         let Some(tx) = self.tx_in(state) else { return };
         if columns.is_none() {
             tx.events.add(event::MALFORMED_RESPONSE);
         }
         tx.is_complete |= kind == b'G';
         let found = Some((columns.unwrap_or(0), columns.is_none()));
+        let Some(response) = tx.next_response(responses_max) else { return };
         match kind {
-            b'G' => tx.response().copy_in = found,
-            _ => tx.response().copy_out = found,
+            b'G' => response.copy_in = found,
+            _ => response.copy_out = found,
         }
     }
 
     fn answer(&mut self, kind: u8, body: &[u8]) -> Step {
+        let responses_max = self.settings.responses_max;
         match kind {
             _ if self.state == State::SslRequested => return Step::Refused,
             b'R' => return self.authentication(body),
@@ -342,14 +351,15 @@ impl PgsqlParser {
             b'G' | b'H' => self.copy_start(kind, body),
             b'K' => {
                 let key = split_u32(body).and_then(|(p, rest)| Some((p, split_u32(rest)?.0)));
-                if let Some(tx) = self.tx_in(State::Answered) {
-                    tx.response().key = key;
+                let tx = self.tx_in(State::Answered);
+                if let Some(response) = tx.and_then(|tx| tx.next_response(responses_max)) {
+                    response.key = key;
                 }
             }
             b'Z' if !matches!(body, b"I" | b"T" | b"E") => return Step::Refused,
             b'Z' => {
                 if let Some(tx) = self.tx_in(State::Answered) {
-                    tx.response();
+                    tx.next_response(responses_max);
                     tx.is_complete = true;
                 }
             }
@@ -359,7 +369,9 @@ impl PgsqlParser {
                     if !is_right {
                         tx.events.add(event::MALFORMED_RESPONSE);
                     }
-                    tx.response().fields = Some((count, !is_right));
+                    if let Some(response) = tx.next_response(responses_max) {
+                        response.fields = Some((count, !is_right));
+                    }
                 }
             }
             b'D' | b'd' if self.state != State::Idle => {
@@ -375,22 +387,21 @@ impl PgsqlParser {
                 }
             }
             b'c' => {
-                if let Some(tx) = self.tx_in(State::Answered) {
-                    let rows = std::mem::take(&mut tx.rows);
-                    let response = tx.response();
-                    response.copied = Some(rows).filter(|rows| rows.0 > 0).or(response.copied);
+                let tx = self.tx_in(State::Answered);
+                if let Some((response, rows)) = tx.and_then(|tx| tx.sum_rows(responses_max)) {
+                    response.copied = rows.or(response.copied);
                     response.message = Some(Message::Plain("copy_done"));
                 }
             }
             b'C' => {
                 let Some((command, _)) = split_text(body) else { return Step::Stuck };
                 let command = self.text(command);
-                if let Some(tx) = self.tx_in(State::Answered) {
-                    let rows = std::mem::take(&mut tx.rows);
-                    let response = tx.response();
-                    response.rows = Some(rows).filter(|rows| rows.0 > 0).or(response.rows);
-                    response.command = Some(command);
-                }
+                let Some(tx) = self.tx_in(State::Answered) else { return Step::Done };
+                let Some((response, rows)) = tx.sum_rows(responses_max) else {
+                    return Step::Dropped;
+                };
+                response.rows = rows.or(response.rows);
+                response.command = Some(command);
             }
             _ => drop(self.tx()),
         }
@@ -423,10 +434,13 @@ impl PgsqlParser {
             (Some(kind), ToServer) => self.request(kind, body),
             (Some(kind), ToClient) => self.answer(kind, body),
         };
+        if matches!(step, Step::Dropped) {
+            self.held = before;
+        }
         self.settle(before);
         match step {
             // An answer that ends a transaction makes stream data due.
-            Step::Done => {
+            Step::Done | Step::Dropped => {
                 let is_over = self.txs.last_mut().is_some_and(|tx| tx.is_complete);
                 cx.trigger_raw[ToClient.index()] |= d == ToClient && is_over;
             }
@@ -509,7 +523,7 @@ impl Parser for PgsqlParser {
 mod tests {
     use super::*;
     use crate::Endpoints;
-    use crate::pgsql::limits::{HELD_BYTES_MAX, PARAMETERS_MAX, TXS_PER_FLOW_MAX};
+    use crate::pgsql::limits::{HELD_BYTES_MAX, PARAMETERS_MAX, RESPONSES_MAX, TXS_PER_FLOW_MAX};
 
     fn message(kind: u8, body: &[u8]) -> Vec<u8> {
         let length = (body.len() as u32 + 4).to_be_bytes();
@@ -533,10 +547,17 @@ mod tests {
         assert!(parser.held <= HELD_BYTES_MAX && parser.bytes_held() < HELD_BYTES_MAX * 2);
         let mut parser = PgsqlParser::new(Settings::default());
         feed(&mut parser, ToServer, &message(b'Q', b"q\0"));
-        feed(&mut parser, ToClient, &message(b'S', b"a\0b\0").repeat(PARAMETERS_MAX + 7));
+        let responses = RESPONSES_MAX as usize;
+        feed(&mut parser, ToClient, &message(b'S', b"a\0b\0").repeat(responses + 3));
+        assert_eq!(parser.held, 1 + 2 * responses, "nothing is kept of messages that are dropped");
+        let start =
+            [b"\0\x03\0\0user\0u\0".to_vec(), b"n\0v\0".repeat(PARAMETERS_MAX + 7)].concat();
+        let start = [&(start.len() as u32 + 4).to_be_bytes()[..], &start].concat();
+        feed(&mut PgsqlParser::new(Settings::default()), ToServer, &start);
         let counts = gabion_record::limits::take_reached();
         assert_eq!(counts.times_reached(&reached::TXS_PER_FLOW_MAX), 11);
         assert_eq!(counts.times_reached(&reached::HELD_BYTES_MAX), 2);
         assert_eq!(counts.times_reached(&reached::PARAMETERS_MAX), 7);
+        assert_eq!(counts.times_reached(&reached::RESPONSES_MAX), 3);
     }
 }

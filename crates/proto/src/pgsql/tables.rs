@@ -14,6 +14,7 @@ pub(super) mod event {
     pub(crate) const MALFORMED_REQUEST: u16 = 1;
     pub(crate) const MALFORMED_RESPONSE: u16 = 2;
     pub(crate) const INVALID_LENGTH: u16 = 3;
+    pub(crate) const TOO_MANY_RESPONSES: u16 = 4;
 }
 
 const fn named(name: &'static str, code: u16) -> EventDef {
@@ -35,6 +36,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         named("malformed_request", event::MALFORMED_REQUEST),
         named("malformed_response", event::MALFORMED_RESPONSE),
         named("invalid_length", event::INVALID_LENGTH),
+        named("too_many_responses", event::TOO_MANY_RESPONSES),
     ],
     ..ProtoTable::of_requests("pgsql", &[Transport::Tcp])
 };

@@ -1,7 +1,8 @@
 //! A transaction: a request with what the server answers to it.
 
+use super::limits::reached;
 use super::log;
-use super::tables::buffer;
+use super::tables::{buffer, event};
 use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
@@ -77,6 +78,8 @@ pub struct PgsqlTx {
     pub id: u64,
     pub(super) request: Option<Box<Request>>,
     pub(super) response: Option<Box<Response>>,
+    /// Messages of the response that are kept.
+    pub(super) responses: u64,
     /// Rows or messages of a copy since the last that summed them up, and their bytes.
     pub(super) rows: (u64, u64),
     /// Bytes of its texts.
@@ -92,6 +95,7 @@ impl PgsqlTx {
             id,
             request: None,
             response: None,
+            responses: 0,
             rows: (0, 0),
             text_bytes: 0,
             is_complete: false,
@@ -104,8 +108,33 @@ impl PgsqlTx {
         self.request.get_or_insert_default()
     }
 
-    pub(super) fn response(&mut self) -> &mut Response {
-        self.response.get_or_insert_default()
+    /// The response for one more of its messages; `None` if it has as many as are kept.
+    pub(super) fn next_response(&mut self, responses_max: u64) -> Option<&mut Response> {
+        self.take_places(1, responses_max)?;
+        Some(self.response.get_or_insert_default())
+    }
+
+    /// The same for a message that sums up the rows before it: with the sum, which has a place of its own among the
+    /// messages. The rows wait for the next such message if there is no place for both.
+    pub(super) fn sum_rows(
+        &mut self,
+        responses_max: u64,
+    ) -> Option<(&mut Response, Option<(u64, u64)>)> {
+        let has_rows = self.rows.0 > 0;
+        self.take_places(1 + u64::from(has_rows), responses_max)?;
+        let rows = has_rows.then(|| std::mem::take(&mut self.rows));
+        Some((self.response.get_or_insert_default(), rows))
+    }
+
+    fn take_places(&mut self, places: u64, responses_max: u64) -> Option<()> {
+        let responses = self.responses + places;
+        if responses > responses_max {
+            reached::RESPONSES_MAX.count();
+            self.events.set(event::TOO_MANY_RESPONSES);
+            return None;
+        }
+        self.responses = responses;
+        Some(())
     }
 
     pub(super) fn add_row(&mut self, size: u64) {

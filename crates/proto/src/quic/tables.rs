@@ -22,6 +22,8 @@ pub(super) mod event {
     pub(crate) const FAILED_DECRYPT: u16 = 0;
     pub(crate) const ERROR_ON_DATA: u16 = 1;
     pub(crate) const CRYPTO_FRAG_TOO_LONG: u16 = 2;
+    /// Rules may name it; nothing raises it, as in Suricata 8.0.7.
+    pub(crate) const ERROR_ON_HEADER: u16 = 3;
 }
 
 const fn to_server(local: u16) -> [Hook; 1] {
@@ -90,6 +92,7 @@ const EVENTS: &[EventDef] = &[
     EventDef { name: "failed_decrypt", code: event::FAILED_DECRYPT },
     EventDef { name: "error_on_data", code: event::ERROR_ON_DATA },
     EventDef { name: "crypto_frag_too_long", code: event::CRYPTO_FRAG_TOO_LONG },
+    EventDef { name: "error_on_header", code: event::ERROR_ON_HEADER },
 ];
 
 /// What QUIC offers.

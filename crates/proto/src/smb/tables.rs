@@ -41,6 +41,8 @@ pub mod event {
     pub const WRITE_QUEUE_CNT_EXCEEDED: u16 = 18;
     pub const TOO_MANY_TRANSACTIONS: u16 = 19;
     pub const UNUSUAL_NTLMSSP_ORDER: u16 = 20;
+    // Rules may name it. Suricata raises it if more waits for lost bytes than may wait; here no more ever waits.
+    pub const TRUNCATED_FILE_DATA: u16 = 21;
 }
 
 const fn named(name: &'static str, code: u16) -> EventDef {
@@ -69,6 +71,7 @@ const EVENTS: &[EventDef] = &[
     named("write_queue_cnt_exceeded", event::WRITE_QUEUE_CNT_EXCEEDED),
     named("too_many_transactions", event::TOO_MANY_TRANSACTIONS),
     named("unusual_ntlmssp_order", event::UNUSUAL_NTLMSSP_ORDER),
+    named("truncated_file_data", event::TRUNCATED_FILE_DATA),
 ];
 
 /// App-layer frames by their numbers: of each kind the whole, the header and what follows it.

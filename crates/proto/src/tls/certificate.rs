@@ -3,7 +3,7 @@
 //! Names are written as the `x509-parser` crate writes them, which is also what Suricata uses, so
 //! that subject and issuer compare byte for byte (`C=US, ST=…, CN=…`).
 
-use super::limits::reached;
+use super::limits::{ALT_NAMES_MAX, reached};
 use super::tables::event;
 use gabion_record::hex;
 use sha1::Digest;
@@ -29,6 +29,8 @@ pub struct Certificate {
     pub not_after: i64,
     /// Names of subjectAltName, as text.
     pub alt_names: Vec<Vec<u8>>,
+    /// There are as many names of subjectAltName as are kept, or more: Suricata has an event for both.
+    pub has_too_many_names: bool,
 }
 
 /// Reads a certificate; the error is the code of the event to raise.
@@ -36,7 +38,9 @@ pub fn parse(der: &[u8]) -> Result<Certificate, u16> {
     let (_, c) = X509Certificate::from_der(der).map_err(|e| event_of(&e))?;
     let serial = hex::to_hex_pairs(c.raw_serial(), ':').to_ascii_uppercase().into_bytes();
     let mut alt_names = Vec::new();
+    let mut has_too_many_names = false;
     if let Ok(Some(names)) = c.subject_alternative_name() {
+        has_too_many_names = names.value.general_names.len() >= ALT_NAMES_MAX;
         let names = names.value.general_names.iter().enumerate();
         let names = names.take_while(|(n, _)| reached::ALT_NAMES_MAX.has_room(*n));
         alt_names.extend(names.map(|(_, name)| alt_name(name)));
@@ -49,6 +53,7 @@ pub fn parse(der: &[u8]) -> Result<Certificate, u16> {
         not_before: c.validity().not_before.timestamp(),
         not_after: c.validity().not_after.timestamp(),
         alt_names,
+        has_too_many_names,
     })
 }
 

@@ -388,7 +388,12 @@ impl TlsParser {
                     continue;
                 }
                 match certificate::parse(der) {
-                    Ok(c) => side.certificate = Some(c),
+                    Ok(c) => {
+                        if c.has_too_many_names {
+                            tx.events.set(event::TOO_MANY_SUBJECT_ALTERNATIVE_NAMES);
+                        }
+                        side.certificate = Some(c);
+                    }
                     Err(code) => {
                         tx.events.set(code);
                         continue;

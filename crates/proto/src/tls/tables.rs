@@ -77,6 +77,11 @@ pub mod event {
     pub const CERTIFICATE_INVALID_VALIDITY: u16 = 27;
     pub const ERROR_MESSAGE_ENCOUNTERED: u16 = 28;
     pub const INVALID_SSL_RECORD: u16 = 29;
+    pub const TOO_MANY_SUBJECT_ALTERNATIVE_NAMES: u16 = 30;
+    // Rules may name the next three; nothing raises them, as in Suricata 8.0.7.
+    pub const CERTIFICATE_MISSING_ELEMENT: u16 = 31;
+    pub const CERTIFICATE_UNKNOWN_ELEMENT: u16 = 32;
+    pub const CERTIFICATE_INVALID_STRING: u16 = 33;
 }
 
 const fn at_client(progress: u8, local: u16) -> Hook {
@@ -235,6 +240,10 @@ const EVENTS: &[EventDef] = &[
     named("certificate_invalid_issuer", event::CERTIFICATE_INVALID_ISSUER),
     named("certificate_invalid_validity", event::CERTIFICATE_INVALID_VALIDITY),
     named("error_message_encountered", event::ERROR_MESSAGE_ENCOUNTERED),
+    named("too_many_subject_alternative_names", event::TOO_MANY_SUBJECT_ALTERNATIVE_NAMES),
+    named("certificate_missing_element", event::CERTIFICATE_MISSING_ELEMENT),
+    named("certificate_unknown_element", event::CERTIFICATE_UNKNOWN_ELEMENT),
+    named("certificate_invalid_string", event::CERTIFICATE_INVALID_STRING),
     named("invalid_ssl_record", event::INVALID_SSL_RECORD),
 ];
 
