@@ -609,30 +609,39 @@ fn status_and_metrics_show_the_guard_that_runs() {
 fn an_incident_names_its_flows() {
     let test = "an_incident_names_its_flows";
     let Some(link) = Link::new(test) else { return };
-    let mut watch = link.gabion(&["guard", "watch", "--interface", "gv1", "--json"]);
-    watch.stdout(Stdio::piped());
-    let guard = Guard::start(watch);
-    let first = guard.second();
-    assert!(!link.is_attached(), "a watch attaches nothing to the packet path: {first}");
-    let mut flood = link.flood(random);
-    let mut lines = Vec::new();
-    for _ in 0..4 {
-        let second = guard.second();
-        lines.extend(second["incident"].as_str().map(str::to_owned));
-        assert!(!link.is_attached());
+    let mut seen = Vec::new();
+    // Other packet work of the machine may begin an incident just before the flood: then it is asked once more.
+    for _ in 0..3 {
+        let mut watch = link.gabion(&["guard", "watch", "--interface", "gv1", "--json"]);
+        watch.stdout(Stdio::piped());
+        let guard = Guard::start(watch);
+        let first = guard.second();
+        assert!(!link.is_attached(), "a watch attaches nothing to the packet path: {first}");
+        let mut flood = link.flood(random);
+        let mut lines = Vec::new();
+        for _ in 0..4 {
+            let second = guard.second();
+            lines.extend(second["incident"].as_str().map(str::to_owned));
+            assert!(!link.is_attached());
+        }
+        flood.end();
+        let (code, _, errors) = guard.stop();
+        assert_eq!(code, 0, "{errors}");
+        if errors.contains("absent: packet heads") {
+            eprintln!("skipped: {test}: no tcx links");
+            return;
+        }
+        let Some(line) = lines.pop() else {
+            eprintln!("skipped: {test}: the flood of this machine is no incident");
+            return;
+        };
+        if line.contains("to 5.0.0.0/8, random") && line.contains("UDP:9") {
+            return;
+        }
+        assert!(line.contains("cause not known: 0 kpps"), "{line}");
+        seen.push(line);
     }
-    flood.end();
-    let (code, _, errors) = guard.stop();
-    assert_eq!(code, 0, "{errors}");
-    if errors.contains("absent: packet heads") {
-        eprintln!("skipped: {test}: no tcx links");
-        return;
-    }
-    let Some(line) = lines.last() else {
-        eprintln!("skipped: {test}: the flood of this machine is no incident");
-        return;
-    };
-    assert!(line.contains("to 5.0.0.0/8, random") && line.contains("UDP:9"), "{line}");
+    panic!("three incidents began before their flood: {seen:?}");
 }
 
 /// Each unit's command runs as another user with exactly the unit's capabilities.

@@ -75,6 +75,30 @@ mod tests {
     use crate::configuration::built_in_configuration;
     use crate::yaml::read_yaml_text;
 
+    /// Keys that parsers obey, most of which Suricata's own file does not show.
+    #[test]
+    fn keys_that_are_obeyed_are_known() {
+        let mut config = Tree::default();
+        for (protocol, keys) in [
+            ("nfs", "max-tx max-read-size max-write-size max-read-queue-size max-write-queue-cnt"),
+            ("smb", "max-read-queue-cnt max-write-queue-size max-write-size max-guid-cache-size"),
+            ("smb", "max-read-offset-cache-size max-tree-cache-size max-dcerpc-frag-cache-size"),
+            ("pgsql", "max-tx max-responses"),
+            ("ldap", "max-responses"),
+            ("mqtt", "max-msg-length max-tx max-messages subscribe-topic-match-limit"),
+            ("http2", "max-streams max-table-size max-reassembly-size max-frames"),
+            ("http2", "compression-bomb-limit"),
+            ("dnp3", "max-tx max-points max-objects"),
+            ("dcerpc", "max-stub-size max-tx"),
+            ("websocket", "max-payload-size"),
+        ] {
+            for key in keys.split(' ') {
+                config.set(&format!("app-layer.protocols.{protocol}.{key}"), "64");
+            }
+        }
+        assert_eq!(unknown_keys_line(&config), None);
+    }
+
     #[test]
     fn slips_are_named_and_names_of_users_are_not() {
         assert_eq!(unknown_keys_line(&built_in_configuration()), None);
