@@ -236,7 +236,7 @@ fn of_ssh() {
 
 #[test]
 fn of_tls() {
-    let message = [&[11, 3, 0, 0][..], &[0; 600]].concat();
+    let message = [&[11, 17, 0, 0][..], &[0; 600]].concat();
     let record = [&[22, 3, 3][..], &framed(&message)].concat();
     let mut talk = tcp("tls");
     talk.server(&record);
