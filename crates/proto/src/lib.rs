@@ -24,6 +24,7 @@ macro_rules! protocols {
 
 mod ber;
 mod buffer;
+mod cache;
 mod chunks;
 pub mod datagrams;
 pub mod detect;

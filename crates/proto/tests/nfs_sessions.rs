@@ -335,6 +335,42 @@ fn parts_that_are_too_large_are_passed_over() {
     assert_eq!((flow.file(0, ToServer).0, flow.tx(0).events().len()), (1000, 0));
 }
 
+/// Names and calls are as many as the configuration allows; the name that was used longest ago goes first.
+#[test]
+fn few_names_and_calls_are_kept() {
+    let lookup = |flow: &mut Flow, xid: u32, n: u8| {
+        flow.client(&call(3, xid, 3, &[opaque(b"DIR-HAND"), opaque(&[b'f', n])].concat()));
+        let handle = opaque(&[&b"HANDLE0"[..], &[n]].concat());
+        flow.server(&reply(xid, &[&[0; 4][..], &handle, &[0; 8]].concat()));
+    };
+    let mut flow = Flow::open(Transport::Udp, &[("max-names", "2")]);
+    lookup(&mut flow, 1, b'1');
+    lookup(&mut flow, 2, b'2');
+    // Reading uses a name.
+    flow.client(&read_call(3, 0)).server(&read_reply(3, 1, b"DDDD"));
+    lookup(&mut flow, 4, b'3');
+    for (xid, n) in [(5, b'1'), (6, b'2'), (7, b'3')] {
+        let place = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0];
+        let handle = opaque(&[&b"HANDLE0"[..], &[n]].concat());
+        flow.client(&call(3, xid, 6, &[handle, place.to_vec()].concat()));
+        flow.server(&read_reply(xid, 1, b"DDDD"));
+    }
+    let names: Vec<String> = (3..7)
+        .filter_map(|id| flow.tx(id).files(ToClient)?.files.first())
+        .map(|file| String::from_utf8_lossy(&file.name).into_owned())
+        .collect();
+    assert_eq!(names, ["f1", "", "f3"]);
+    let mut flow = Flow::open(Transport::Udp, &[("max-requests", "2")]);
+    for xid in 0..4 {
+        flow.client(&call(3, xid, 4, &[opaque(b"HANDLE01"), vec![0; 4]].concat()));
+    }
+    for xid in 0..4 {
+        flow.server(&reply(xid, &[0; 12]));
+    }
+    let done = (0..4).filter(|id| flow.tx(*id).progress(ToClient) == 1).count();
+    assert_eq!(done, 2);
+}
+
 /// Of a record of which nothing is taken the rest is not kept either.
 #[test]
 fn records_that_are_too_large_are_passed_over() {

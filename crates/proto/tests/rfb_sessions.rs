@@ -5,6 +5,7 @@ mod play;
 use gabion_proto::rfb::PROTOCOL;
 use gabion_proto::rfb::limits::TEXT_BYTES_MAX;
 use gabion_record::Direction;
+use gabion_record::Tree;
 use play::{Outcomes, c, play_all, s};
 
 type Session = Vec<(Direction, Vec<u8>)>;
@@ -141,6 +142,28 @@ fn bad_input_is_bounded() {
         assert_eq!(out.record.matches('n').count() - screen_n(), TEXT_BYTES_MAX);
         let reason = [b"\0".as_slice(), &len.to_be_bytes(), &[b'r'; 5_000]].concat();
         assert_eq!(session(b"008", b"008", &[s(&reason)]).events, ["too_long_string"]);
+    }
+}
+
+/// Texts are as long as the configuration allows.
+#[test]
+fn texts_are_cut_where_the_configuration_says() {
+    let name = [b'n'; 5_000];
+    let server_init = [&screen(b"")[..20], &5_000_u32.to_be_bytes(), &name].concat();
+    for (max, kept, has_event) in [("100", 100, true), ("4999", 4999, true), ("5000", 5000, false)]
+    {
+        let mut settings = Tree::default();
+        settings.set("max-string-length", max);
+        let talk = [
+            s(b"RFB 003.007\n"),
+            c(b"RFB 003.007\n"),
+            s(b"\x01\x01"),
+            c(b"\x01\x01"),
+            s(&server_init),
+        ];
+        let out = play_all(PROTOCOL, Some(&settings), &talk);
+        assert_eq!(out.events.contains(&"too_long_string"), has_event, "{max}");
+        assert_eq!(out.record.matches("n").count() - screen_n(), kept, "{max}");
     }
 }
 

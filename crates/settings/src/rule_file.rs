@@ -95,7 +95,8 @@ fn read_up_to(from: impl Read, max: u64) -> std::io::Result<Found> {
         let end = if read == 0 { bytes.len() } else { RuleText::end_of_whole_rules(&bytes) };
         if end > 0 {
             // A character is never cut by a line's end.
-            found.parts.push(text_of(bytes.drain(..end).collect()));
+            let after = bytes.split_off(end);
+            found.parts.push(text_of(std::mem::replace(&mut bytes, after)));
         }
         if read == 0 {
             return Ok(found);

@@ -91,6 +91,8 @@ mod tests {
             ("dnp3", "max-tx max-points max-objects"),
             ("dcerpc", "max-stub-size max-tx"),
             ("websocket", "max-payload-size"),
+            ("rfb", "max-string-length"),
+            ("nfs", "max-names max-requests"),
         ] {
             for key in keys.split(' ') {
                 config.set(&format!("app-layer.protocols.{protocol}.{key}"), "64");

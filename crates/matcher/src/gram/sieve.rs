@@ -290,18 +290,35 @@ mod avx2 {
 
     /// The words with these numbers, each less than `2^(32 - shift)`. They are loaded one by one: a
     /// gather instruction takes several times as long on processors whose microcode guards it (Intel's
-    /// "gather data sampling"), where a scan took half as long again with it.
+    /// "gather data sampling"), where a scan took half as long again with it, and half as long again on
+    /// an AMD EPYC too. The numbers are taken out of the vector in pairs: a detour through memory makes
+    /// a scan 6 to 13 % slower (EPYC).
     #[inline]
     #[target_feature(enable = "avx2")]
     fn words_at(bitmap: &Bitmap, numbers: __m256i) -> __m256i {
-        let mut places = [0_u32; NARROW];
-        // SAFETY: the array has the vector's 32 bytes; the store may be unaligned.
-        unsafe { _mm256_storeu_si256(places.as_mut_ptr().cast(), numbers) };
-        let word = |lane: usize| {
-            debug_assert!((places[lane] as usize) < bitmap.words.len());
+        let (low, high) = (_mm256_castsi256_si128(numbers), _mm256_extracti128_si256::<1>(numbers));
+        let pairs = [
+            _mm_cvtsi128_si64(low),
+            _mm_extract_epi64::<1>(low),
+            _mm_cvtsi128_si64(high),
+            _mm_extract_epi64::<1>(high),
+        ];
+        let word = |number: u32| {
+            debug_assert!((number as usize) < bitmap.words.len());
             // SAFETY: there are 2^(32 - shift) words, so that each number is within them.
-            unsafe { *bitmap.words.get_unchecked(places[lane] as usize) as i32 }
+            unsafe { *bitmap.words.get_unchecked(number as usize) as i32 }
         };
-        _mm256_setr_epi32(word(0), word(1), word(2), word(3), word(4), word(5), word(6), word(7))
+        let first = |pair: usize| word(pairs[pair] as u32);
+        let second = |pair: usize| word((pairs[pair] as u64 >> 32) as u32);
+        _mm256_setr_epi32(
+            first(0),
+            second(0),
+            first(1),
+            second(1),
+            first(2),
+            second(2),
+            first(3),
+            second(3),
+        )
     }
 }

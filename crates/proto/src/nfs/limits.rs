@@ -13,7 +13,7 @@ limits! { "proto.nfs";
     pub const TXS_PER_FLOW_MAX: usize = 8 * 1024,
         Loses("the oldest transaction of a flow");
 
-    /// Calls that wait for their replies. Clients have some dozens under way.
+    /// Calls that wait for their replies (Suricata's default, `max-requests`). Clients have some dozens under way.
     pub const CALLS_MAX: usize = 4096,
         Loses("what is known of a call when its reply comes");
 
@@ -32,8 +32,9 @@ limits! { "proto.nfs";
     pub const QUEUE_CHUNKS_MAX: u32 = 64,
         Counts("parts of a file, as events `read_queue_cnt_exceeded` and `write_queue_cnt_exceeded`");
 
-    /// Names kept of handles: a listing of a directory adds one for each file.
-    pub const NAMES_MAX: usize = 4096,
+    /// Names kept of handles (Suricata's default, `max-names`), the one that was used longest ago first to go: a listing of a
+    /// directory adds one for each file.
+    pub const NAMES_MAX: usize = 512,
         Loses("the name of a file in later records");
 
     /// Bytes of a name that are kept: file systems allow 255.

@@ -7,19 +7,18 @@
 use super::arguments::{self, Arguments, Part};
 use super::compound::{self, Operation};
 use super::frames::Body;
-use super::limits::{CALLS_MAX, NAMES_MAX, TXS_PER_FLOW_MAX, reached};
+use super::limits::{TXS_PER_FLOW_MAX, reached};
 use super::procedure::{common_number, v3};
 use super::rpc::{Call, Credentials, Reply};
 use super::settings::Settings;
 use super::tables::event;
 use super::tx::{NfsTx, Transfer, transfer_direction};
+use crate::cache::Cache;
 use crate::chunks::Chunks;
 use crate::files::{File, FileList, FileState, FileWants};
 use crate::tx_list::TxList;
 use gabion_record::Direction::{self, ToClient, ToServer};
-use gabion_record::limits::Limit;
-use std::collections::{HashMap, VecDeque};
-use std::hash::Hash;
+use std::collections::HashMap;
 
 /// A message that can't be read.
 #[derive(Debug)]
@@ -36,34 +35,6 @@ pub(super) struct Rest {
 
 /// The transaction of bytes that no transaction takes.
 const NO_TX: u64 = u64::MAX;
-
-/// A table of which the oldest entries go when it is full.
-#[derive(Debug)]
-struct Recent<K, V> {
-    map: HashMap<K, V>,
-    order: VecDeque<K>,
-}
-
-impl<K: Clone + Eq + Hash, V> Recent<K, V> {
-    fn new() -> Recent<K, V> {
-        Recent { map: HashMap::new(), order: VecDeque::new() }
-    }
-
-    fn insert(&mut self, limit: &'static Limit, max: usize, key: K, value: V) {
-        if self.map.insert(key.clone(), value).is_some() {
-            return;
-        }
-        self.order.push_back(key);
-        if self.map.len() > max {
-            limit.count();
-        }
-        // Entries that were taken out meanwhile are in the order still.
-        while self.map.len() > max || self.order.len() > 2 * max {
-            let Some(oldest) = self.order.pop_front() else { break };
-            self.map.remove(&oldest);
-        }
-    }
-}
 
 /// A call that waits for its reply.
 #[derive(Clone, Debug)]
@@ -82,10 +53,10 @@ struct Waiting {
 pub(super) struct Session {
     pub(super) txs: TxList<NfsTx>,
     settings: Settings,
-    calls: Recent<u32, Waiting>,
-    names: Recent<Vec<u8>, Vec<u8>>,
+    calls: Cache<u32, Waiting>,
+    names: Cache<Vec<u8>, Vec<u8>>,
     /// What replies have of frames, by the number of their calls; only if somebody wants frames.
-    bodies: Recent<u32, Body>,
+    bodies: Cache<u32, Body>,
     /// Transactions of open files, by handle and direction of the bytes.
     open_files: HashMap<(Vec<u8>, Direction), u64>,
     files: u32,
@@ -100,9 +71,9 @@ impl Session {
         Session {
             txs: TxList::default(),
             settings,
-            calls: Recent::new(),
-            names: Recent::new(),
-            bodies: Recent::new(),
+            calls: Cache::new(settings.calls_max, &reached::CALLS_MAX),
+            names: Cache::new(settings.names_max, &reached::NAMES_MAX),
+            bodies: Cache::new(settings.calls_max, &reached::CALLS_MAX),
             open_files: HashMap::new(),
             files: 0,
             done_before: 0,
@@ -118,23 +89,23 @@ impl Session {
 
     /// Whether a reply brings a part of a file.
     pub(super) fn is_read(&self, xid: u32) -> bool {
-        self.calls.map.get(&xid).is_some_and(|call| call.procedure == v3::READ)
+        self.calls.peek(xid).is_some_and(|call| call.procedure == v3::READ)
     }
 
     /// Whether a reply answers a WRITE of version 3.
     pub(super) fn is_write(&self, xid: u32) -> bool {
         let is_it = |call: &Waiting| (call.version, call.procedure) == (3, v3::WRITE);
-        self.calls.map.get(&xid).is_some_and(is_it)
+        self.calls.peek(xid).is_some_and(is_it)
     }
 
     /// Keeps what the reply to a call has of frames.
     pub(super) fn keep_body(&mut self, xid: u32, body: Body) {
-        self.bodies.insert(&reached::CALLS_MAX, CALLS_MAX, xid, body);
+        self.bodies.insert(xid, body);
     }
 
     /// What a reply has of frames.
     pub(super) fn take_body(&mut self, xid: u32) -> Body {
-        self.bodies.map.remove(&xid).unwrap_or(Body::Unknown)
+        self.bodies.remove(xid).unwrap_or(Body::Unknown)
     }
 
     /// An event of the youngest transaction, since what is wrong belongs to none.
@@ -216,7 +187,7 @@ impl Session {
 
     fn add_call(&mut self, call: &Call<'_>, procedure: u32, a: &Arguments<'_>) -> u64 {
         let name = if a.name.is_empty() {
-            self.names.map.get(a.handle).cloned().unwrap_or_default()
+            self.names.find(a.handle).cloned().unwrap_or_default()
         } else {
             a.name.to_vec()
         };
@@ -269,15 +240,15 @@ impl Session {
 
     fn wait(&mut self, xid: u32, mut call: Waiting) {
         // The reply to a number that is used twice answers the first of them.
-        if let Some(first) = self.calls.map.get(&xid) {
+        if let Some(first) = self.calls.peek(xid) {
             call.tx = first.tx.or(call.tx);
         }
-        self.calls.insert(&reached::CALLS_MAX, CALLS_MAX, xid, call);
+        self.calls.insert(xid, call);
     }
 
     /// Takes a reply. Returns what is still to come of a part of a file.
     pub(super) fn take_reply(&mut self, reply: &Reply<'_>) -> Option<Rest> {
-        let call = self.calls.map.remove(&reply.xid)?;
+        let call = self.calls.remove(reply.xid)?;
         let results = match call.version {
             2 => arguments::parse_v2_results(call.procedure, reply.results),
             3 => arguments::parse_v3_results(call.procedure, reply.results),
@@ -317,7 +288,7 @@ impl Session {
     }
 
     fn keep_name(&mut self, handle: &[u8], name: &[u8]) {
-        self.names.insert(&reached::NAMES_MAX, NAMES_MAX, handle.to_vec(), name.to_vec());
+        self.names.insert(handle.to_vec(), name.to_vec());
     }
 
     fn complete(&mut self, tx: Option<u64>, state: u32, handle: &[u8]) {
@@ -364,7 +335,7 @@ impl Session {
         let direction = transfer_direction(procedure);
         let version = self.version;
         let name = match version {
-            3 => self.names.map.get(handle).cloned().unwrap_or_default(),
+            3 => self.names.find(handle).cloned().unwrap_or_default(),
             _ => Vec::new(),
         };
         self.files = self.files.wrapping_add(1);
@@ -594,9 +565,9 @@ impl Session {
     }
 
     pub(super) fn bytes_held(&self) -> usize {
-        let calls = self.calls.map.len() * (size_of::<Waiting>() + 128)
-            + self.bodies.map.len() * 2 * size_of::<(u32, Body)>();
-        let names = self.names.map.len() * (2 * size_of::<Vec<u8>>() + 256);
+        let calls = self.calls.len() * (size_of::<Waiting>() + 128)
+            + self.bodies.len() * 2 * size_of::<(u32, Body)>();
+        let names = self.names.len() * (2 * size_of::<Vec<u8>>() + 256);
         size_of::<Session>() + calls + names + self.txs.iter().map(NfsTx::bytes_held).sum::<usize>()
     }
 }

@@ -1,6 +1,6 @@
 //! What the configuration says: `app-layer.protocols.nfs`.
 
-use super::limits::{OPEN_TXS_MAX, QUEUE_BYTES_MAX, QUEUE_CHUNKS_MAX, TRANSFER_BYTES_MAX};
+use super::limits::*;
 use crate::chunks::QueueLimits;
 use gabion_record::{Direction, Tree};
 
@@ -13,6 +13,10 @@ pub struct Settings {
     pub(super) queues: [QueueLimits; 2],
     /// Bytes that a WRITE may carry, and the reply to a READ.
     pub(super) transfers_max: [u32; 2],
+    /// Calls that wait for their replies.
+    pub(super) calls_max: usize,
+    /// Names of handles.
+    pub(super) names_max: usize,
 }
 
 impl Default for Settings {
@@ -22,6 +26,8 @@ impl Default for Settings {
             txs_max: OPEN_TXS_MAX,
             queues: [queue; 2],
             transfers_max: [TRANSFER_BYTES_MAX; 2],
+            calls_max: CALLS_MAX,
+            names_max: NAMES_MAX,
         }
     }
 }
@@ -32,6 +38,11 @@ impl Settings {
         let mut s = Settings::default();
         let Some(c) = config else { return s };
         s.txs_max = c.number("max-tx").unwrap_or(s.txs_max);
+        for (key, slot) in [("max-requests", &mut s.calls_max), ("max-names", &mut s.names_max)] {
+            if let Some(n) = c.number(key).filter(|n| *n > 0) {
+                *slot = usize::try_from(n).unwrap_or(usize::MAX);
+            }
+        }
         let [written, read] = &mut s.queues;
         let [write_max, read_max] = &mut s.transfers_max;
         for (key, slot) in [
@@ -72,10 +83,17 @@ mod tests {
         t.set("max-write-queue-cnt", "5");
         t.set("max-read-queue-size", "1 MiB");
         t.set("max-read-queue-cnt", "many");
+        t.set("max-names", "9");
+        t.set("max-requests", "0");
+        t.set("max-write-size", "1 KiB");
         let s = Settings::from_config(Some(&t));
         assert_eq!((s.txs_max, s.queue(Direction::ToServer).chunks_max), (7, 5));
         let read = QueueLimits { bytes_max: 1 << 20, chunks_max: QUEUE_CHUNKS_MAX };
         assert_eq!(s.queue(Direction::ToClient), read);
+        assert_eq!((s.names_max, s.calls_max), (9, CALLS_MAX));
+        assert!(
+            s.is_too_large(Direction::ToServer, 1025) && !s.is_too_large(Direction::ToClient, 1025)
+        );
         assert_eq!(Settings::from_config(None), Settings::default());
     }
 }

@@ -7,15 +7,18 @@
 pub mod limits;
 mod log;
 mod parser;
+mod settings;
 mod tables;
 mod tx;
 
 pub use parser::RfbParser;
+pub use settings::Settings;
 pub use tx::{Framebuffer, RfbTx};
 
 use crate::detect::{Probe, ProbePattern};
 use crate::protocol::Protocol;
 use gabion_record::Direction::{self, ToClient, ToServer};
+use std::sync::Arc;
 
 /// RFB in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
@@ -24,7 +27,11 @@ pub const PROTOCOL: &Protocol = &Protocol {
         ProbePattern { check: Some(check), ..ProbePattern::at_start(ToServer, b"RFB ") },
     ],
     first_direction: Some(ToClient),
-    open: |_, _| Box::new(RfbParser::default()),
+    configure: |config| Ok(Arc::new(Settings::from_config(config))),
+    open: |settings, _| {
+        let settings = settings.downcast_ref::<Settings>().copied().unwrap_or_default();
+        Box::new(RfbParser::new(settings))
+    },
     ..Protocol::plain(tables::TABLE)
 };
 

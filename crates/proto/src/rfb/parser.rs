@@ -1,6 +1,6 @@
 //! One RFB session: elements of the handshake, each from the side whose turn it is.
 
-use super::limits::TEXT_BYTES_MAX;
+use super::settings::Settings;
 use super::tables::{PDU_FRAME, event};
 use super::tx::{Framebuffer, RfbTx, Version};
 use crate::tx_list::{TxList, TxTable};
@@ -60,8 +60,11 @@ enum Step {
 /// Parser of a session.
 #[derive(Debug, Default)]
 pub struct RfbParser {
+    settings: Settings,
     txs: TxList<RfbTx>,
     state: State,
+    /// A text was cut.
+    has_cut: bool,
 }
 
 /// Reads the line of a version (RFC 6143 7.1.1).
@@ -79,17 +82,23 @@ fn parse_u32(bytes: &[u8]) -> Option<u32> {
 
 /// A text with its length in front, cut at its limit: bytes that it takes, the text, and whether it was cut.
 /// The error is how many bytes it takes.
-fn parse_text(bytes: &[u8]) -> Result<(usize, &[u8], bool), usize> {
+fn parse_text(bytes: &[u8], text_bytes_max: usize) -> Result<(usize, &[u8], bool), usize> {
     const LEN: usize = 4;
     let len = parse_u32(bytes).ok_or(LEN)?;
     let len = usize::try_from(len).unwrap_or(usize::MAX);
-    let end = LEN.saturating_add(len.min(TEXT_BYTES_MAX));
+    let end = LEN.saturating_add(len.min(text_bytes_max));
     let text = bytes.get(LEN..end).ok_or(end)?;
-    Ok((end, text, len > TEXT_BYTES_MAX))
+    Ok((end, text, len > text_bytes_max))
 }
 
 impl RfbParser {
+    /// A parser with these settings.
+    pub fn new(settings: Settings) -> RfbParser {
+        RfbParser { settings, ..RfbParser::default() }
+    }
+
     fn step(&mut self, bytes: &[u8]) -> Step {
+        let text_bytes_max = self.settings.text_bytes_max;
         if self.state == State::ServerVersion {
             return self.open(bytes);
         }
@@ -174,11 +183,12 @@ impl RfbParser {
                 tx.is_accepted = result == 0;
                 Step::Used(4)
             }
-            State::FailureReason => match parse_text(bytes) {
+            State::FailureReason => match parse_text(bytes, text_bytes_max) {
                 Err(needed) => Step::Needs(needed),
                 Ok((len, reason, is_cut)) => {
                     tx.failure = Some(reason.to_vec());
                     if is_cut {
+                        self.has_cut = true;
                         tx.events.set(event::TOO_LONG_STRING);
                     }
                     self.state = State::Over;
@@ -196,7 +206,7 @@ impl RfbParser {
                 let Some(head) = bytes.first_chunk::<SIZES_LEN>() else {
                     return Step::Needs(SIZES_LEN);
                 };
-                match parse_text(bytes.get(SIZES_LEN..).unwrap_or_default()) {
+                match parse_text(bytes.get(SIZES_LEN..).unwrap_or_default(), text_bytes_max) {
                     Err(needed) => Step::Needs(needed.saturating_add(SIZES_LEN)),
                     Ok((len, name, is_cut)) => {
                         let mut pixel_format = [0; 16];
@@ -208,6 +218,7 @@ impl RfbParser {
                             name: name.to_vec(),
                         });
                         if is_cut {
+                            self.has_cut = true;
                             tx.events.set(event::TOO_LONG_STRING);
                         }
                         tx.is_complete = true;
@@ -260,7 +271,7 @@ impl Parser for RfbParser {
                     cx.trigger_raw[d.index()] = true;
                     if has_frame {
                         // Of a name that is cut, the frame has what is left out, too.
-                        let frame_len = if len > TEXT_BYTES_MAX { rest.len() } else { len };
+                        let frame_len = if self.has_cut { rest.len() } else { len };
                         cx.frames.add(d, PDU_FRAME, at, frame_len as u64, None);
                     }
                     at += len;

@@ -6,7 +6,6 @@
 
 mod body1;
 mod body2;
-mod cache;
 mod conditions;
 mod framing;
 mod header;

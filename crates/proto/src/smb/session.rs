@@ -1,6 +1,5 @@
 //! What a flow knows: its transactions, and tables of the files, trees and pipes that its messages name.
 
-use super::cache::Cache;
 use super::ids::{CallKey, FileId, Ids};
 use super::limits::{CANDIDATES_MAX, reached};
 use super::names::Dialect;
@@ -10,6 +9,7 @@ use super::status::{Status, nt};
 use super::tables::event;
 use super::tx::{FileContent, Kind, SmbTx};
 use crate::ParseContext;
+use crate::cache::Cache;
 use crate::chunks::{Chunks, QueueLimits};
 use crate::dcerpc::contexts::Contexts;
 use crate::dcerpc::pdu::kind;
@@ -276,7 +276,7 @@ impl Session {
         let id = match self.find_file(direction, chunk.file) {
             Some(id) => id,
             None => {
-                let name = self.names.find(chunk.file).map(|name| name.to_vec());
+                let name = self.names.find(&chunk.file).map(|name| name.to_vec());
                 let name = name.unwrap_or_else(|| unknown.to_vec());
                 self.last_file_id = self.last_file_id.wrapping_add(1);
                 let wants = FileWants::from(cx.requirements);
@@ -399,9 +399,9 @@ impl Session {
     /// Whether what is read from or written to a file is DCE/RPC, if its tree is one of pipes; `None`: it
     /// is no pipe.
     pub(super) fn pipe_kind(&mut self, tree: u32, file: FileId, bytes: &[u8]) -> Option<bool> {
-        match self.trees.find(tree).map(|tree| tree.is_pipe) {
+        match self.trees.find(&tree).map(|tree| tree.is_pipe) {
             Some(true) => {
-                let name = self.names.find(file);
+                let name = self.names.find(&file);
                 Some(name.is_some_and(|name| rpc::is_known_pipe(name)))
             }
             Some(false) => None,

@@ -122,7 +122,7 @@ impl Session {
                 None => {}
             }
         }
-        let share = self.trees.find(tree).map(|tree| tree.name.clone()).unwrap_or_default();
+        let share = self.trees.find(&tree).map(|tree| tree.name.clone()).unwrap_or_default();
         let command = if header.is_response { command1::READ_ANDX } else { command1::WRITE_ANDX };
         let chunk = Chunk {
             version: 1,
@@ -420,7 +420,7 @@ impl Session {
         let (name, file, level, text) = match sub_command {
             SET_FILE_INFO => {
                 let file = FileId::Short(u16_at(parameters, 0)?);
-                let name = self.names.find(file).map(|name| name.to_vec());
+                let name = self.names.find(&file).map(|name| name.to_vec());
                 let name = name.unwrap_or_else(|| b"<unknown>".to_vec());
                 (name, Some(file), u16_at(parameters, 2)?, "SET_FILE_INFO")
             }

@@ -180,7 +180,7 @@ impl Session {
                 None => {}
             }
         }
-        let share = self.trees.find(header.tree_id).map(|tree| tree.name.clone());
+        let share = self.trees.find(&header.tree_id).map(|tree| tree.name.clone());
         let chunk = Chunk {
             version: 2,
             command: header.command,
@@ -378,7 +378,7 @@ impl Session {
         const RENAME: u8 = 10;
         const DISPOSITION: u8 = 13;
         let file = FileId::Long(set.file);
-        let name = self.names.find(file).map(|name| name.to_vec());
+        let name = self.names.find(&file).map(|name| name.to_vec());
         let name = name.unwrap_or_else(|| b"<unknown>".to_vec());
         match (set.class, set.level) {
             (FILE, RENAME) => {

@@ -4,6 +4,7 @@
 //! tables of this kind only.
 
 use gabion_record::limits::Limit;
+use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
@@ -12,7 +13,7 @@ const USES_FREE: usize = 32;
 
 /// The table.
 #[derive(Debug)]
-pub(super) struct Cache<K, V> {
+pub(crate) struct Cache<K, V> {
     entries: HashMap<K, Entry<V>>,
     /// Uses, oldest first: of those of an entry the last one counts.
     uses: VecDeque<(K, u64)>,
@@ -27,9 +28,9 @@ struct Entry<V> {
     used: u64,
 }
 
-impl<K: Hash + Eq + Copy, V> Cache<K, V> {
+impl<K: Hash + Eq + Clone, V> Cache<K, V> {
     /// A table of that many entries. What goes for want of space is counted as the limit.
-    pub(super) fn new(entries_max: usize, limit: &'static Limit) -> Cache<K, V> {
+    pub(crate) fn new(entries_max: usize, limit: &'static Limit) -> Cache<K, V> {
         Cache {
             entries: HashMap::new(),
             uses: VecDeque::new(),
@@ -50,8 +51,8 @@ impl<K: Hash + Eq + Copy, V> Cache<K, V> {
     }
 
     /// Adds an entry, in place of the one of this key.
-    pub(super) fn insert(&mut self, key: K, value: V) {
-        let used = self.note_use(key);
+    pub(crate) fn insert(&mut self, key: K, value: V) {
+        let used = self.note_use(key.clone());
         self.entries.insert(key, Entry { value, used });
         while self.entries.len() > self.entries_max {
             let Some((oldest, used)) = self.uses.pop_front() else { return };
@@ -63,33 +64,42 @@ impl<K: Hash + Eq + Copy, V> Cache<K, V> {
     }
 
     /// The entry of a key, which is used by this.
-    pub(super) fn find(&mut self, key: K) -> Option<&mut V> {
-        if !self.entries.contains_key(&key) {
+    pub(crate) fn find<Q>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        if !self.entries.contains_key(key) {
             return None;
         }
-        let used = self.note_use(key);
-        let entry = self.entries.get_mut(&key)?;
+        let used = self.note_use(key.to_owned());
+        let entry = self.entries.get_mut(key)?;
         entry.used = used;
         Some(&mut entry.value)
     }
 
     /// The entry of a key, left as it is.
-    pub(super) fn peek(&self, key: K) -> Option<&V> {
+    pub(crate) fn peek(&self, key: K) -> Option<&V> {
         self.entries.get(&key).map(|entry| &entry.value)
     }
 
     /// Takes an entry out.
-    pub(super) fn remove(&mut self, key: K) -> Option<V> {
+    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
         self.entries.remove(&key).map(|entry| entry.value)
     }
 
+    /// Entries.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// All values, in no order.
-    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.entries.values().map(|entry| &entry.value)
     }
 
     /// Bytes of the table itself, whatever its entries hold.
-    pub(super) fn bytes_held(&self) -> usize {
+    pub(crate) fn bytes_held(&self) -> usize {
         self.entries.capacity() * size_of::<(K, Entry<V>)>()
             + self.uses.capacity() * size_of::<(K, u64)>()
     }
@@ -109,7 +119,7 @@ mod tests {
         let mut cache = Cache::new(TWO, &reached::TWO);
         cache.insert(1, "one");
         cache.insert(2, "two");
-        assert_eq!(cache.find(1), Some(&mut "one"));
+        assert_eq!(cache.find(&1), Some(&mut "one"));
         cache.insert(3, "three");
         assert_eq!([1, 2, 3].map(|key| cache.peek(key).is_some()), [true, false, true]);
         assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::TWO), 1);
@@ -123,7 +133,7 @@ mod tests {
         let mut cache = Cache::new(TWO, &reached::TWO);
         for n in 0..10_000u32 {
             cache.insert(n % 5, n);
-            cache.find(n % 3);
+            cache.find(&(n % 3));
             assert!(cache.uses.len() <= 2 * TWO + USES_FREE + 2, "{}", cache.uses.len());
         }
         gabion_record::limits::take_reached();
