@@ -653,7 +653,12 @@ impl HpackDecoder {
 
     /// Takes a new size of the table from the sender.
     fn resize(&mut self, size: u64) {
+        let (before, overflow) = (self.capacity, self.overflow);
         self.set_capacity(size);
+        // A smaller one that is still too large begins nothing again (as in Suricata 8.0.7).
+        if size < before && size > self.kept_max && overflow != Overflow::Impossible {
+            self.overflow = overflow;
+        }
         self.evict();
     }
 
